@@ -1,0 +1,95 @@
+// Package kernel computes: matrix products, attention, norms, rotary
+// embeddings and activations, on slices that the caller owns. It is the only
+// package that may hold assembly; generic.go is the reference for every
+// kernel and runs everywhere.
+//
+// A row's result never depends on the rows beside it, on the number of
+// workers or on how work was cut among them: every output element is summed
+// by one worker in one fixed order.
+package kernel
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Pool runs kernels on a fixed number of workers, the caller being one of
+// them. Its methods are called from one goroutine at a time.
+type Pool struct {
+	workers int
+	scratch [][]float32 // one per worker, grown on demand
+	wake    []chan struct{}
+	done    sync.WaitGroup
+
+	job   job
+	tasks int64
+	next  atomic.Int64
+
+	matmul    matmulJob
+	attention attentionJob
+}
+
+// A job is a kernel call cut into tasks that may run in any order.
+type job interface {
+	do(worker, task int)
+}
+
+// NewPool starts workers-1 goroutines.
+func NewPool(workers int) *Pool {
+	workers = max(workers, 1)
+	p := &Pool{workers: workers, scratch: make([][]float32, workers), wake: make([]chan struct{}, workers-1)}
+	for i := range p.wake {
+		p.wake[i] = make(chan struct{}, 1)
+		go p.work(i+1, p.wake[i])
+	}
+	return p
+}
+
+// Close ends the workers. No kernel may be running.
+func (p *Pool) Close() {
+	for _, c := range p.wake {
+		close(c)
+	}
+	p.wake, p.workers = nil, 1
+}
+
+// Workers is the number of goroutines a kernel runs on.
+func (p *Pool) Workers() int { return p.workers }
+
+func (p *Pool) work(worker int, wake <-chan struct{}) {
+	for range wake {
+		p.drain(worker)
+		p.done.Done()
+	}
+}
+
+// run executes tasks 0…n-1 of j and returns when all are done.
+func (p *Pool) run(n int, j job) {
+	p.job, p.tasks = j, int64(n)
+	p.next.Store(0)
+	helpers := min(n-1, len(p.wake))
+	p.done.Add(max(helpers, 0))
+	for i := range helpers {
+		p.wake[i] <- struct{}{}
+	}
+	p.drain(0)
+	p.done.Wait()
+}
+
+func (p *Pool) drain(worker int) {
+	for {
+		t := p.next.Add(1) - 1
+		if t >= p.tasks {
+			return
+		}
+		p.job.do(worker, int(t))
+	}
+}
+
+// buffer returns n values of the worker's scratch memory.
+func (p *Pool) buffer(worker, n int) []float32 {
+	if len(p.scratch[worker]) < n {
+		p.scratch[worker] = make([]float32, n)
+	}
+	return p.scratch[worker][:n]
+}
