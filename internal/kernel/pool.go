@@ -9,6 +9,7 @@
 package kernel
 
 import (
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -24,6 +25,7 @@ type Pool struct {
 	job   job
 	tasks int64
 	next  atomic.Int64
+	fault atomic.Pointer[any] // what a worker panicked with
 
 	matmul    matmulJob
 	attention attentionJob
@@ -57,13 +59,26 @@ func (p *Pool) Close() {
 func (p *Pool) Workers() int { return p.workers }
 
 func (p *Pool) work(worker int, wake <-chan struct{}) {
+	// A mapped file that shrinks faults where it is read; run hands the fault
+	// to the caller, who knows the file.
+	debug.SetPanicOnFault(true)
 	for range wake {
-		p.drain(worker)
-		p.done.Done()
+		p.assist(worker)
 	}
 }
 
-// run executes tasks 0…n-1 of j and returns when all are done.
+func (p *Pool) assist(worker int) {
+	defer p.done.Done()
+	defer func() {
+		if v := recover(); v != nil {
+			p.fault.Store(&v)
+		}
+	}()
+	p.drain(worker)
+}
+
+// run executes tasks 0…n-1 of j and returns when all are done. If one panics,
+// run panics with the same value after the others have ended.
 func (p *Pool) run(n int, j job) {
 	p.job, p.tasks = j, int64(n)
 	p.next.Store(0)
@@ -72,8 +87,13 @@ func (p *Pool) run(n int, j job) {
 	for i := range helpers {
 		p.wake[i] <- struct{}{}
 	}
+	defer func() {
+		p.done.Wait()
+		if v := p.fault.Swap(nil); v != nil {
+			panic(*v)
+		}
+	}()
 	p.drain(0)
-	p.done.Wait()
 }
 
 func (p *Pool) drain(worker int) {

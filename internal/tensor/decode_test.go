@@ -41,28 +41,51 @@ func TestDecodeBlocks(t *testing.T) {
 		{"q8_0", Q8_0, block(pointFive, set(fill(0, 32), 0, 0x80, 31, 127)), 0, at{0: -64, 31: 63.5}},
 
 		// Byte 0 of the quants: two bits each of values 0, 32, 64, 96.
-		{"q2_k: fields of a byte are 32 values apart", Q2_K,
-			block(fill(0x01, 16), set(fill(0, 64), 0, 0b11_10_01_00), one, one), 0, at{32: 1, 64: 2, 96: 3}},
-		{"q2_k: scale and minimum of sub-block 3 (values 48 to 63) and 9", Q2_K,
+		{
+			"q2_k: fields of a byte are 32 values apart", Q2_K,
+			block(fill(0x01, 16), set(fill(0, 64), 0, 0b11_10_01_00), one, one), 0,
+			at{32: 1, 64: 2, 96: 3},
+		},
+		{
+			"q2_k: scale and minimum of sub-block 3 (values 48 to 63) and 9", Q2_K,
 			block(set(fill(0, 16), 3, 0x25, 9, 0x10), set(fill(0, 64), 16, 0b00_00_11_00, 48, 1), two, one), 0,
-			merge(run(48, 16, -2), at{48: 28}, run(144, 16, -1))},
-		{"q3_k: a clear high bit subtracts 4", Q3_K,
-			block(set(fill(0, 32), 0, 1), set(fill(0, 64), 0, 0b11), scale3(33), one), -4, at{0: 3}},
-		{"q3_k: high bit 4+k belongs to the second half", Q3_K,
-			block(set(fill(0xff, 32), 31, 0b0111_1111), fill(0, 64), scale3(31), one), 0, at{255: 4}},
-		{"q4_k: nibbles are 32 values apart", Q4_K,
-			block(one, one, scaleMin(2, 1), set(fill(0, 128), 32, 0x53)), -1, at{64: 5, 96: 9}},
-		{"q5_k: bits 2s and 2s+1 of the high byte", Q5_K,
-			block(one, pointFive, scaleMin(1, 63), set(fill(0, 32), 5, 0b1000_0001), fill(0x11, 128)), -30.5, at{5: -14.5, 229: -14.5}},
-		{"q6_k: four values share a high byte", Q6_K,
+			merge(run(48, 16, -2), at{48: 28}, run(144, 16, -1)),
+		},
+		{
+			"q3_k: a clear high bit subtracts 4", Q3_K,
+			block(set(fill(0, 32), 0, 1), set(fill(0, 64), 0, 0b11), scale3(33), one), -4,
+			at{0: 3},
+		},
+		{
+			"q3_k: high bit 4+k belongs to the second half", Q3_K,
+			block(set(fill(0xff, 32), 31, 0b0111_1111), fill(0, 64), scale3(31), one), 0,
+			at{255: 4},
+		},
+		{
+			"q4_k: nibbles are 32 values apart", Q4_K,
+			block(one, one, scaleMin(2, 1), set(fill(0, 128), 32, 0x53)), -1,
+			at{64: 5, 96: 9},
+		},
+		{
+			"q5_k: bits 2s and 2s+1 of the high byte", Q5_K,
+			block(one, pointFive, scaleMin(1, 63), set(fill(0, 32), 5, 0b1000_0001), fill(0x11, 128)), -30.5,
+			at{5: -14.5, 229: -14.5},
+		},
+		{
+			"q6_k: four values share a high byte", Q6_K,
 			block(set(fill(0, 128), 0, 0x21, 32, 0x43), set(fill(0, 64), 0, 0b11_10_01_00), fill(1, 16), one), -32,
-			at{0: 1 - 32, 32: 3 + 16 - 32, 64: 2 + 32 - 32, 96: 4 + 48 - 32}},
-		{"q6_k: signed scales of 16 values", Q6_K,
-			block(fill(0, 128), fill(0, 64), set(fill(0, 16), 15, 0xff), one), 0, merge(run(240, 16, 32))},
+			at{0: 1 - 32, 32: 3 + 16 - 32, 64: 2 + 32 - 32, 96: 4 + 48 - 32},
+		},
+		{
+			"q6_k: signed scales of 16 values", Q6_K,
+			block(fill(0, 128), fill(0, 64), set(fill(0, 16), 15, 0xff), one), 0, merge(run(240, 16, 32)),
+		},
 
 		{"iq4_nl", IQ4_NL, block(two, set(fill(0x88, 16), 1, 0xf0)), 2, at{1: -254, 17: 226}},
-		{"iq4_xs: scale 7 takes its high bits from the top of scales_h", IQ4_XS,
-			block(one, []byte{0xaa, 0x6a}, []byte{0, 0, 0, 0x10}, fill(0x88, 128)), 0, run(224, 32, 17-32)},
+		{
+			"iq4_xs: scale 7 takes its high bits from the top of scales_h", IQ4_XS,
+			block(one, []byte{0xaa, 0x6a}, []byte{0, 0, 0, 0x10}, fill(0x88, 128)), 0, run(224, 32, 17-32),
+		},
 		{"mxfp4", MXFP4, block([]byte{128}, set(fill(0, 16), 2, 0xf1)), 0, at{2: 1, 18: -12}},
 	}
 	for _, tt := range tests {
@@ -173,8 +196,11 @@ func TestDecodeScalars(t *testing.T) {
 		{F8E5M2, []byte{0x3c, 0x7b, 0x01, 0xfc, 0x44}, []float32{1, 57344, 0x1p-16, -inf, 4}},
 		{F8E4M3, []byte{0x38, 0x7e, 0x01, 0x08, 0xfe, 0x80}, []float32{1, 448, 0x1p-9, 0x1p-6, -448, 0}},
 		{F8E8M0, []byte{0, 127, 254}, []float32{0x1p-127, 1, 0x1p127}},
-		{F4E2M1, []byte{0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe},
-			[]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}},
+		{
+			F4E2M1,
+			[]byte{0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe},
+			[]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6},
+		},
 		{I64, []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, []float32{-2}},
 		{I32, []byte{0xfe, 0xff, 0xff, 0xff}, []float32{-2}},
 		{I16, []byte{0xfe, 0xff}, []float32{-2}},

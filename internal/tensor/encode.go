@@ -130,7 +130,7 @@ func encodeQ4_1(b *[20]byte, x *[32]float32) error {
 		return errRange
 	}
 	for _, cut := range [...]float64{0.02, 0.04, 0.06} {
-		best.try(x, span*(1-2*cut)/15, float64(low)+cut*span, 0)
+		best.try(x, span*(1-2*cut)/15, float64(low)+float64(cut*span), 0)
 	}
 	d, m := best.leastSquares(x, true)
 	best.try(x, d, m, 0)
@@ -163,7 +163,7 @@ func (f *fit4) try(x *[32]float32, d, m, zero float64) bool {
 		inverse = 1 / sd
 	}
 	for i, v := range x {
-		q := math.Floor((float64(v)-sm)*inverse + zero + 0.5)
+		q := math.Floor(float64((float64(v)-sm)*inverse) + zero + 0.5)
 		q = min(max(q, 0), 15)
 		c.q[i] = uint8(q)
 		e := float64(v) - float64((q-zero)*sd) - sm
@@ -183,7 +183,7 @@ func (f *fit4) leastSquares(x *[32]float32, offset bool) (d, m float64) {
 		q, v := float64(f.q[i])-f.zero, float64(v)
 		n++
 		sq += q
-		sqq += q * q
+		sqq += float64(q * q)
 		sx += v
 		sqx += float64(q * v)
 	}
@@ -193,11 +193,11 @@ func (f *fit4) leastSquares(x *[32]float32, offset bool) (d, m float64) {
 		}
 		return sqx / sqq, 0
 	}
-	det := n*sqq - sq*sq // of integers, exact
+	det := float64(n*sqq) - float64(sq*sq) // of integers, exact
 	if det == 0 {
 		return 0, sx / n
 	}
-	return float64(n*sqx-float64(sq*sx)) / det, float64(sqq*sx-float64(sq*sqx)) / det
+	return (float64(n*sqx) - float64(sq*sx)) / det, (float64(sqq*sx) - float64(sq*sqx)) / det
 }
 
 // packNibbles stores quant j in the low and quant j+16 in the high nibble.
