@@ -1,0 +1,55 @@
+// Package exec runs steps on a model: today on one rank.
+package exec
+
+import (
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// A Runner runs steps of one model. It is used by one goroutine at a time.
+type Runner struct {
+	model model.Model
+	st    nn.State
+}
+
+// NewRunner runs m on the workers of pool, keeping sequences in cache.
+func NewRunner(m model.Model, pool *kernel.Pool, cache *kvcache.Pool) *Runner {
+	return &Runner{model: m, st: nn.State{Pool: pool, Cache: cache}}
+}
+
+// Run computes the step and stores its rows in the cache. Its results are
+// asked for with Hidden and Logits before the next Run.
+func (r *Runner) Run(step *nn.Step) error {
+	if err := r.model.Embed(step, &r.st); err != nil {
+		return err
+	}
+	for _, l := range r.model.Layers() {
+		l.Attention(step, &r.st)
+		l.FFN(step, &r.st)
+	}
+	return nil
+}
+
+// Hidden returns the final normalised states of rows of the last step,
+// [len(rows), hidden], valid until the next call of any method.
+func (r *Runner) Hidden(rows []int) []float32 {
+	mark := r.st.Mark()
+	defer r.st.Release(mark)
+	hidden := r.st.Take(len(rows) * r.model.Config().Hidden)
+	r.model.Hidden(&r.st, rows, hidden)
+	return hidden
+}
+
+// Logits returns the logits of rows of the last step, [len(rows), vocab],
+// valid until the next call of any method.
+func (r *Runner) Logits(rows []int) []float32 {
+	mark := r.st.Mark()
+	defer r.st.Release(mark)
+	hidden := r.st.Take(len(rows) * r.model.Config().Hidden)
+	r.model.Hidden(&r.st, rows, hidden)
+	logits := r.st.Take(len(rows) * r.model.Config().Vocab)
+	r.model.Logits(&r.st, hidden, logits)
+	return logits
+}

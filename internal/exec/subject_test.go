@@ -1,0 +1,116 @@
+package exec
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/model/nn"
+	"github.com/foretoken/foretoken/internal/tensor"
+)
+
+// subject is a model under test.
+type subject struct {
+	*Runner
+	cache *kvcache.Pool
+	vocab int
+}
+
+func open(t *testing.T, path string, workers int) *subject {
+	t.Helper()
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	m, err := model.Load(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := kvcache.NewPool(m.Cache(), tensor.F32, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := kernel.NewPool(workers)
+	t.Cleanup(pool.Close)
+	return &subject{NewRunner(m, pool, cache), cache, m.Config().Vocab}
+}
+
+// logits evaluates tokens from position pos on, chunk rows at a time.
+func (s *subject) logits(t *testing.T, table *kvcache.Table, pos int, tokens []int32, chunk int) (all []float32) {
+	t.Helper()
+	var step nn.Step
+	for len(tokens) > 0 {
+		n := min(chunk, len(tokens))
+		if err := s.cache.Grow(table, pos+n); err != nil {
+			t.Fatal(err)
+		}
+		step.Reset()
+		step.Add(table, pos, tokens[:n])
+		if err := s.Run(&step); err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]int, n)
+		for i := range rows {
+			rows[i] = i
+		}
+		all = append(all, s.Logits(rows)...)
+		pos, tokens = pos+n, tokens[n:]
+	}
+	return all
+}
+
+func logSoftmax(logits []float32) []float64 {
+	high := slices.Max(logits)
+	var sum float64
+	for _, v := range logits {
+		sum += math.Exp(float64(v) - float64(high))
+	}
+	out := make([]float64, len(logits))
+	for i, v := range logits {
+		out[i] = float64(v) - float64(high) - math.Log(sum)
+	}
+	return out
+}
+
+// greedy continues prompt, read chunk rows at a time, by n tokens.
+func (s *subject) greedy(t *testing.T, prompt []int32, n, chunk int) (out []int32) {
+	t.Helper()
+	var table kvcache.Table
+	defer s.cache.Release(&table)
+	logits := s.logits(t, &table, 0, prompt, chunk)
+	for pos := len(prompt); len(out) < n; pos++ {
+		row := logits[len(logits)-s.vocab:]
+		out = append(out, int32(slices.Index(row, slices.Max(row))))
+		logits = s.logits(t, &table, pos, out[len(out)-1:], 1)
+	}
+	return out
+}
+
+// checkBits checks that a row has the same bits in one pass, in chunks and on
+// any number of workers.
+func checkBits(t *testing.T, path string, sequences [][]int32, workers, chunks []int) {
+	t.Helper()
+	reference := open(t, path, 1)
+	for _, tokens := range sequences {
+		var table kvcache.Table
+		want := reference.logits(t, &table, 0, tokens, len(tokens))
+		reference.cache.Release(&table)
+		for _, workers := range workers {
+			s := open(t, path, workers)
+			for _, chunk := range chunks {
+				got := s.logits(t, &table, 0, tokens, chunk)
+				s.cache.Release(&table)
+				for i := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						t.Fatalf("%d workers, chunk %d: value %d is %v, in one pass %v", workers, chunk, i, got[i], want[i])
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+// Package attention has one file per attention design.
+package attention
+
+import (
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// GQA is grouped-query attention (Ainslie et al. 2023): Heads/KVHeads query
+// heads share a key-value head. With as many key-value heads as query heads
+// it is multi-head attention (Vaswani et al. 2017), with one multi-query
+// attention (Shazeer 2019).
+type GQA struct {
+	Q, K, V, O   *nn.Linear
+	QNorm, KNorm *nn.Norm // over each head, before rotation; nil in most families
+	Rope         *nn.Rope // nil: the layer does not know positions
+
+	Heads, KVHeads, HeadDim int
+	Scale                   float32 // of q·k before softmax
+	Window                  int     // positions a row sees, its own included; 0: all
+	Layer                   int     // index in the cache
+}
+
+// Cache says what the layer keeps.
+func (a *GQA) Cache() kvcache.LayerSpec {
+	return kvcache.LayerSpec{Heads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim}
+}
+
+// Forward maps x [rows, hidden] to [rows, hidden], reading the cached
+// positions of each row's sequence and adding the row's own.
+func (a *GQA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
+	q, k, v := a.Q.Forward(st, x), a.K.Forward(st, x), a.V.Forward(st, x)
+	a.QNorm.InPlace(q)
+	a.KNorm.InPlace(k)
+	a.Rope.Rotate(q, a.Heads, a.HeadDim)
+	a.Rope.Rotate(k, a.KVHeads, a.HeadDim)
+
+	width := a.KVHeads * a.HeadDim
+	for row, pos := range step.Positions {
+		table := step.Spans[step.Seqs[row]].Table
+		st.Cache.Put(a.Layer, table, int(pos), k[row*width:(row+1)*width], v[row*width:(row+1)*width])
+	}
+	out := st.Take(len(q))
+	st.Pool.Attend(kernel.Attention{
+		Heads: a.Heads, KVHeads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim,
+		Scale: a.Scale, Window: a.Window, DType: st.Cache.DType(),
+		Q: q, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: st.Layer(a.Layer),
+	})
+	return a.O.Forward(st, out)
+}

@@ -1,0 +1,338 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// hfConfig is config.json. Pointers tell an absent field from a zero.
+type hfConfig struct {
+	ModelType string `json:"model_type"`
+
+	HiddenSize            *int            `json:"hidden_size"`
+	NumHiddenLayers       *int            `json:"num_hidden_layers"`
+	NumAttentionHeads     *int            `json:"num_attention_heads"`
+	NumKeyValueHeads      *int            `json:"num_key_value_heads"`
+	HeadDim               *int            `json:"head_dim"`
+	IntermediateSize      *int            `json:"intermediate_size"`
+	VocabSize             *int            `json:"vocab_size"`
+	MaxPositionEmbeddings *int            `json:"max_position_embeddings"`
+	RMSNormEps            *float64        `json:"rms_norm_eps"`
+	TieWordEmbeddings     *bool           `json:"tie_word_embeddings"`
+	HiddenAct             string          `json:"hidden_act"`
+	HiddenActivation      string          `json:"hidden_activation"`
+	BOSTokenID            json.RawMessage `json:"bos_token_id"`
+	EOSTokenID            json.RawMessage `json:"eos_token_id"`
+
+	RopeTheta         *float64        `json:"rope_theta"`
+	RopeScaling       *hfRope         `json:"rope_scaling"`
+	RopeParameters    json.RawMessage `json:"rope_parameters"`
+	RopeLocalBaseFreq *float64        `json:"rope_local_base_freq"`
+
+	SlidingWindow         *int     `json:"sliding_window"`
+	SlidingWindowPattern  *int     `json:"sliding_window_pattern"`
+	SlidingWindowPattern2 *int     `json:"_sliding_window_pattern"`
+	UseSlidingWindow      bool     `json:"use_sliding_window"`
+	MaxWindowLayers       *int     `json:"max_window_layers"`
+	LayerTypes            []string `json:"layer_types"`
+	NoRopeLayers          []int    `json:"no_rope_layers"`
+	NoRopeLayerInterval   *int     `json:"no_rope_layer_interval"`
+
+	QueryPreAttnScalar    *float64 `json:"query_pre_attn_scalar"`
+	AttnLogitSoftcapping  *float64 `json:"attn_logit_softcapping"`
+	FinalLogitSoftcapping *float64 `json:"final_logit_softcapping"`
+
+	UseBidirectionalAttention bool `json:"use_bidirectional_attention"`
+}
+
+// hfRope is rope_scaling, rope_parameters, or an entry of it.
+type hfRope struct {
+	Type            string   `json:"rope_type"`
+	OldType         string   `json:"type"`
+	Theta           *float64 `json:"rope_theta"`
+	Factor          *float64 `json:"factor"`
+	Original        *float64 `json:"original_max_position_embeddings"`
+	LowFreqFactor   *float64 `json:"low_freq_factor"`
+	HighFreqFactor  *float64 `json:"high_freq_factor"`
+	BetaFast        *float64 `json:"beta_fast"`
+	BetaSlow        *float64 `json:"beta_slow"`
+	AttentionFactor *float64 `json:"attention_factor"`
+	MScale          *float64 `json:"mscale"`
+	MScaleAllDim    *float64 `json:"mscale_all_dim"`
+	Partial         *float64 `json:"partial_rotary_factor"`
+}
+
+// tokenIDs reads a token id, a list of them or null.
+func tokenIDs(field string, data json.RawMessage) (list []int32, err error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if json.Unmarshal(data, &list) == nil { // null too
+		return list, nil
+	}
+	var one int32
+	if json.Unmarshal(data, &one) != nil {
+		return nil, fmt.Errorf("%s: expected a token id, a list of them or null", field)
+	}
+	return []int32{one}, nil
+}
+
+// hfToConfig reads config.json. Models that hold several parts keep that of
+// the language model under text_config.
+func hfToConfig(data []byte) (*Config, error) {
+	if data == nil {
+		return nil, errors.New("the file is missing beside the weights")
+	}
+	var outer struct {
+		ModelType         string          `json:"model_type"`
+		TextConfig        json.RawMessage `json:"text_config"`
+		TieWordEmbeddings *bool           `json:"tie_word_embeddings"`
+		BOSTokenID        json.RawMessage `json:"bos_token_id"`
+		EOSTokenID        json.RawMessage `json:"eos_token_id"`
+	}
+	if err := unmarshal("", data, &outer); err != nil {
+		return nil, err
+	}
+	var hf hfConfig
+	if isNull(outer.TextConfig) {
+		if err := unmarshal("", data, &hf); err != nil {
+			return nil, err
+		}
+	} else {
+		if err := unmarshal("text_config", outer.TextConfig, &hf); err != nil {
+			return nil, err
+		}
+		// What the parts share may stand outside.
+		hf.ModelType = firstText(hf.ModelType, outer.ModelType)
+		if hf.TieWordEmbeddings == nil {
+			hf.TieWordEmbeddings = outer.TieWordEmbeddings
+		}
+		if isNull(hf.BOSTokenID) {
+			hf.BOSTokenID = outer.BOSTokenID
+		}
+		if isNull(hf.EOSTokenID) {
+			hf.EOSTokenID = outer.EOSTokenID
+		}
+	}
+	f, err := findFamily(hf.ModelType)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hf.common()
+	if err != nil {
+		return nil, err
+	}
+	if f.adapt != nil {
+		if err := f.adapt(c, &hf); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// common reads the fields that all families have.
+func (hf *hfConfig) common() (*Config, error) {
+	c := &Config{Architecture: hf.ModelType, NormEps: or(hf.RMSNormEps, 1e-6), BOS: -1}
+	gemma := hf.ModelType == "gemma3" || hf.ModelType == "gemma3_text"
+	if gemma {
+		hf.gemma3Defaults()
+	}
+	for _, f := range []struct {
+		to   *int
+		from *int
+		name string
+	}{
+		{&c.Hidden, hf.HiddenSize, "hidden_size"},
+		{&c.Layers, hf.NumHiddenLayers, "num_hidden_layers"},
+		{&c.Heads, hf.NumAttentionHeads, "num_attention_heads"},
+		{&c.Intermediate, hf.IntermediateSize, "intermediate_size"},
+		{&c.Vocab, hf.VocabSize, "vocab_size"},
+		{&c.Context, hf.MaxPositionEmbeddings, "max_position_embeddings"},
+	} {
+		if f.from == nil {
+			return nil, fmt.Errorf("%s is missing", f.name)
+		}
+		*f.to = *f.from
+	}
+	if err := c.checkCounts(); err != nil {
+		return nil, err
+	}
+	c.KVHeads = or(hf.NumKeyValueHeads, c.Heads)
+	c.HeadDim = or(hf.HeadDim, c.Hidden/c.Heads)
+	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
+	c.TieEmbeddings = or(hf.TieWordEmbeddings, false)
+	bos, err := tokenIDs("bos_token_id", hf.BOSTokenID)
+	if err != nil {
+		return nil, err
+	}
+	if len(bos) > 0 {
+		c.BOS = bos[0]
+	}
+	if c.EOS, err = tokenIDs("eos_token_id", hf.EOSTokenID); err != nil {
+		return nil, err
+	}
+	act, want := firstText(hf.HiddenActivation, hf.HiddenAct), "silu"
+	if gemma {
+		want = "gelu_pytorch_tanh"
+	}
+	if act != "" && act != want {
+		return nil, fmt.Errorf("hidden_act %.40q is not supported for %s: expected %s", act, hf.ModelType, want)
+	}
+	return c, hf.rope(c)
+}
+
+// gemma3Defaults are the values that published Gemma 3 files leave out.
+func (hf *hfConfig) gemma3Defaults() {
+	setDefault := func(to **int, v int) {
+		if *to == nil {
+			*to = &v
+		}
+	}
+	setDefault(&hf.NumAttentionHeads, 8)
+	setDefault(&hf.NumKeyValueHeads, 4)
+	setDefault(&hf.HeadDim, 256)
+	setDefault(&hf.VocabSize, 262208)
+	setDefault(&hf.MaxPositionEmbeddings, 131072)
+	global, local := or(hf.RopeTheta, 1e6), or(hf.RopeLocalBaseFreq, 10000)
+	hf.RopeTheta, hf.RopeLocalBaseFreq = &global, &local
+}
+
+// rope reads rope_theta with rope_scaling, or rope_parameters, which newer
+// files have in their place: one for all layers or, where layers differ, one
+// for each type of layer.
+func (hf *hfConfig) rope(c *Config) (err error) {
+	theta := or(hf.RopeTheta, 10000)
+	if isNull(hf.RopeParameters) {
+		c.Rope, err = hf.RopeScaling.config("rope_scaling", c, theta)
+		return err
+	}
+	var byType map[string]json.RawMessage
+	if err := unmarshal("rope_parameters", hf.RopeParameters, &byType); err != nil {
+		return err
+	}
+	read := func(field string, data []byte, theta float64) (nn.RopeConfig, error) {
+		var r hfRope
+		if err := unmarshal(field, data, &r); err != nil {
+			return nn.RopeConfig{}, err
+		}
+		return r.config(field, c, theta)
+	}
+	full, sliding := byType["full_attention"], byType["sliding_attention"]
+	if full == nil && sliding == nil {
+		c.Rope, err = read("rope_parameters", hf.RopeParameters, theta)
+		return err
+	}
+	if c.Rope, err = read("rope_parameters.full_attention", full, theta); err != nil || isNull(sliding) {
+		return err
+	}
+	local, err := read("rope_parameters.sliding_attention", sliding, or(hf.RopeLocalBaseFreq, theta))
+	c.LocalRope = &local
+	return err
+}
+
+// config is what r, which may be nil, says; field is where it says so.
+func (r *hfRope) config(field string, c *Config, theta float64) (nn.RopeConfig, error) {
+	if r == nil {
+		return nn.RopeConfig{Theta: theta, Dim: c.HeadDim}, nil
+	}
+	if or(r.Partial, 1) != 1 {
+		return nn.RopeConfig{}, fmt.Errorf("%s.partial_rotary_factor is %v, expected 1", field, *r.Partial)
+	}
+	if r.Factor != nil && r.Type == "" && r.OldType == "" {
+		return nn.RopeConfig{}, fmt.Errorf("%s.rope_type is missing beside a factor", field)
+	}
+	return nn.RopeConfig{Theta: or(r.Theta, theta), Dim: c.HeadDim, Scaling: r.scaling(c.Context)}, nil
+}
+
+func (r *hfRope) scaling(context int) nn.RopeScaling {
+	s := nn.RopeScaling{
+		Type:      firstText(r.Type, r.OldType),
+		Factor:    or(r.Factor, 0),
+		Original:  or(r.Original, float64(context)),
+		LowFreq:   or(r.LowFreqFactor, 1),
+		HighFreq:  or(r.HighFreqFactor, 4),
+		BetaFast:  or(r.BetaFast, 32),
+		BetaSlow:  or(r.BetaSlow, 1),
+		Attention: or(r.AttentionFactor, 0),
+	}
+	if s.Type == "" || s.Type == "default" {
+		return nn.RopeScaling{}
+	}
+	if all, m := or(r.MScaleAllDim, 0), or(r.MScale, 0); s.Attention == 0 && all != 0 && m != 0 {
+		magnitude := func(scale float64) float64 { return 0.1*scale*math.Log(s.Factor) + 1 }
+		s.Attention = magnitude(m) / magnitude(all)
+	}
+	return s
+}
+
+// slide gives a window to the layers that layer_types names or, where the
+// file has none, to those that sliding names.
+func (hf *hfConfig) slide(c *Config, window int, sliding func(layer int) bool) error {
+	if hf.LayerTypes != nil {
+		if len(hf.LayerTypes) != c.Layers {
+			return fmt.Errorf("layer_types has %d entries, expected %d", len(hf.LayerTypes), c.Layers)
+		}
+		for _, t := range hf.LayerTypes {
+			if t != "sliding_attention" && t != "full_attention" {
+				return fmt.Errorf("layer_types: %.40q is not supported: expected sliding_attention or full_attention", t)
+			}
+		}
+		sliding = func(i int) bool { return hf.LayerTypes[i] == "sliding_attention" }
+	}
+	c.slide(window, sliding)
+	return nil
+}
+
+// unmarshal is json.Unmarshal with errors in the terms of the file; data is
+// the value of field, "" for the whole file.
+func unmarshal(field string, data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
+		want := "another type"
+		switch mismatch.Type.Kind() {
+		case reflect.Int:
+			want = "an integer"
+		case reflect.Float64:
+			want = "a number"
+		case reflect.String:
+			want = "a string"
+		case reflect.Bool:
+			want = "true or false"
+		case reflect.Slice:
+			want = "a list"
+		case reflect.Struct, reflect.Map:
+			want = "an object"
+		}
+		name := strings.Trim(field+"."+mismatch.Field, ".")
+		return fmt.Errorf("%s is a JSON %.40s, expected %s", firstText(name, "the file"), mismatch.Value, want)
+	}
+	if err != nil && field != "" {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return err
+}
+
+func isNull(data json.RawMessage) bool { return len(data) == 0 || string(data) == "null" }
+
+// or is *p, or absent if there is none.
+func or[T any](p *T, absent T) T {
+	if p == nil {
+		return absent
+	}
+	return *p
+}
+
+func firstText(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

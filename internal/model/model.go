@@ -1,0 +1,84 @@
+// Package model turns a checkpoint into something that runs: a Config read
+// from config.json or GGUF metadata, and the decoder of the family it names.
+// Each family is one short file that reads like its paper.
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// A Model is a list of layers, so that pipeline stages and overlap schedules
+// fall between them. It is used by one goroutine at a time.
+type Model interface {
+	Config() *Config
+	// Embed fills the residual stream of st with the step's tokens.
+	Embed(*nn.Step, *nn.State) error
+	Layers() []Layer
+	// Hidden writes the final normalised states of the given rows, [len(rows), hidden].
+	Hidden(st *nn.State, rows []int, hidden []float32)
+	// Logits maps hidden [n, hidden] to logits [n, vocab].
+	Logits(st *nn.State, hidden, logits []float32)
+	// Cache says what each layer keeps.
+	Cache() []kvcache.LayerSpec
+}
+
+// A Layer adds to the residual stream of st.
+type Layer interface {
+	Attention(*nn.Step, *nn.State)
+	FFN(*nn.Step, *nn.State)
+}
+
+// A family says how the models of one name are built.
+type family struct {
+	// adapt completes a Config read from config.json with what is particular
+	// to the family; nil where nothing is.
+	adapt func(*Config, *hfConfig) error
+	// adaptGGUF does the same for GGUF metadata; errors stay in ggufConfig.
+	adaptGGUF func(*Config, *ggufConfig)
+	// layer loads layer i.
+	layer func(b *builder, i int) *layer
+	// embedScale multiplies embeddings; nil: 1.
+	embedScale func(*Config, *nn.Loader) float32
+	// norm loads an RMSNorm where the family has its own form; nil: y = w·x.
+	norm func(w *nn.Loader, name string, n int) *nn.Norm
+}
+
+// families maps model_type of config.json, and general.architecture of GGUF.
+var families = map[string]family{
+	"llama":       llama,
+	"mistral":     mistral,
+	"qwen2":       qwen2,
+	"qwen3":       qwen3,
+	"gemma3_text": gemma3,
+	"gemma3":      gemma3,
+	"smollm3":     smollm3,
+}
+
+func findFamily(name string) (family, error) {
+	f, ok := families[name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(families))
+		return family{}, fmt.Errorf("architecture %.40q is not supported; supported are %s", name, strings.Join(known, ", "))
+	}
+	return f, nil
+}
+
+// Load builds the model that c holds.
+func Load(c *checkpoint.Checkpoint) (Model, error) {
+	config, err := ReadConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	f, err := findFamily(config.Architecture)
+	if err != nil {
+		return nil, err
+	}
+	return build(config, f, c)
+}

@@ -1,0 +1,159 @@
+package nn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/tensor"
+)
+
+// A Loader reads a model's weights by their Hugging Face names. It remembers
+// the first error, so that a family's file can name its tensors in order and
+// ask once, and it remembers what was read, so that nothing in a checkpoint
+// is ignored without a word.
+type Loader struct {
+	*loads
+	prefix string
+	eps    float32
+}
+
+type loads struct {
+	source *checkpoint.Checkpoint
+	used   map[string]bool
+	err    error
+}
+
+// NewLoader reads from c; eps is that of every norm.
+func NewLoader(c *checkpoint.Checkpoint, eps float32) *Loader {
+	return &Loader{loads: &loads{source: c, used: map[string]bool{}}, eps: eps}
+}
+
+// Sub returns a loader for names that begin with the formatted prefix.
+func (l *Loader) Sub(format string, args ...any) *Loader {
+	return &Loader{loads: l.loads, prefix: l.prefix + fmt.Sprintf(format, args...), eps: l.eps}
+}
+
+// GGUF reports whether the weights come from a GGUF file, where some families
+// store them differently.
+func (l *Loader) GGUF() bool { return l.source.Format() == checkpoint.GGUF }
+
+// Has reports whether the checkpoint holds a tensor.
+func (l *Loader) Has(name string) bool {
+	_, ok := l.source.Info(l.prefix + name)
+	return ok
+}
+
+// Err returns the first error.
+func (l *Loader) Err() error { return l.err }
+
+func (l *Loader) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// Matrix reads a weight of the given shape.
+func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
+	name = l.prefix + name
+	l.used[name] = true
+	m, err := l.source.Matrix(name)
+	if err == nil && m.Scales != nil {
+		for _, scales := range []string{name + "_scale_inv", name + "_scale", strings.TrimSuffix(name, "weight") + "scale"} {
+			l.used[scales] = true
+		}
+	}
+	if err == nil && (m.Rows != rows || m.Cols != cols) {
+		err = fmt.Errorf("%s: tensor %s: shape [%d, %d], expected [%d, %d]", l.source.Files()[0], name, m.Rows, m.Cols, rows, cols)
+	}
+	if err != nil {
+		l.fail(err)
+		return nil
+	}
+	return m
+}
+
+// Vector reads n values as float32.
+func (l *Loader) Vector(name string, n int) []float32 {
+	name = l.prefix + name
+	l.used[name] = true
+	v, err := l.source.Vector(name)
+	if err == nil && len(v) != n {
+		err = fmt.Errorf("%s: tensor %s: %d values, expected %d", l.source.Files()[0], name, len(v), n)
+	}
+	if err != nil {
+		l.fail(err)
+		return nil
+	}
+	return v
+}
+
+// Linear reads name.weight and, where the checkpoint has it, name.bias.
+func (l *Loader) Linear(name string, out, in int) *Linear {
+	m := l.Matrix(name+".weight", out, in)
+	if m == nil {
+		return nil
+	}
+	return &Linear{kernel.NewWeight(m), l.bias(name, out)}
+}
+
+// SplitLinear is Linear for a product whose inner dimension tensor
+// parallelism may split, in units of unit values.
+func (l *Loader) SplitLinear(name string, out, in, unit int) *Linear {
+	m := l.Matrix(name+".weight", out, in)
+	if m == nil {
+		return nil
+	}
+	return &Linear{kernel.NewSplitWeight(m, unit), l.bias(name, out)}
+}
+
+func (l *Loader) bias(name string, out int) []float32 {
+	if !l.Has(name + ".bias") {
+		return nil
+	}
+	return l.Vector(name+".bias", out)
+}
+
+// Norm reads name.weight.
+func (l *Loader) Norm(name string, n int) *Norm {
+	return &Norm{l.Vector(name+".weight", n), l.eps}
+}
+
+// GatedMLP reads gate_proj, up_proj and down_proj.
+func (l *Loader) GatedMLP(hidden, inner int, activation func(gate, up []float32)) *GatedMLP {
+	return &GatedMLP{
+		Gate:       l.Linear("gate_proj", inner, hidden),
+		Up:         l.Linear("up_proj", inner, hidden),
+		Down:       l.SplitLinear("down_proj", hidden, inner, 1),
+		Activation: activation,
+	}
+}
+
+// Unused names a tensor of the layers that was not read, if there is one.
+// Towers of other modalities and stored rotary tables are not counted.
+func (l *Loader) Unused() (string, bool) {
+	for _, name := range l.source.Names() {
+		// Names that a GGUF file does not share with its family stay as they are.
+		ofLayer := strings.HasPrefix(name, "model.layers.") || strings.HasPrefix(name, "blk.")
+		if ofLayer && !l.used[name] && !strings.HasSuffix(name, "rotary_emb.inv_freq") {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// Require fails if the checkpoint lacks one of the tensors.
+func (l *Loader) Require(names ...string) {
+	for _, name := range names {
+		if !l.Has(name) {
+			l.fail(fmt.Errorf("%s: tensor %s%s is missing", l.source.Files()[0], l.prefix, name))
+		}
+	}
+}
+
+// DType is the storage type of a tensor that the checkpoint has.
+func (l *Loader) DType(name string) tensor.DType {
+	info, _ := l.source.Info(l.prefix + name)
+	return info.DType
+}
