@@ -7,18 +7,21 @@ import "math"
 // quantised block, so that packed kernels can keep the same order.
 const sumBlock = 32
 
-// dot4x2 adds to acc the products of four weight rows with two activation
+// A tile is panelRows weight rows times two activation rows: the largest whose
+// sums and operands the compiler keeps in registers.
+const panelRows = 3
+
+// dot3x2 adds to acc the products of three weight rows with two activation
 // rows, all of one length: acc[2i+j] += w_i · x_j. An element is summed in
-// the order of dot4x1, whatever its neighbours.
-func dot4x2(acc *[8]float32, w0, w1, w2, w3, x0, x1 []float32) {
+// the order of dot3x1, whatever its neighbours.
+func dot3x2(acc *[2 * panelRows]float32, w0, w1, w2, x0, x1 []float32) {
 	n := len(x0)
-	w0, w1, w2, w3, x1 = w0[:n], w1[:n], w2[:n], w3[:n], x1[:n]
+	w0, w1, w2, x1 = w0[:n], w1[:n], w2[:n], x1[:n]
 	k := 0
 	for ; k+sumBlock <= n; k += sumBlock {
-		p0, p1 := (*[sumBlock]float32)(w0[k:]), (*[sumBlock]float32)(w1[k:])
-		p2, p3 := (*[sumBlock]float32)(w2[k:]), (*[sumBlock]float32)(w3[k:])
+		p0, p1, p2 := (*[sumBlock]float32)(w0[k:]), (*[sumBlock]float32)(w1[k:]), (*[sumBlock]float32)(w2[k:])
 		a, b := (*[sumBlock]float32)(x0[k:]), (*[sumBlock]float32)(x1[k:])
-		var s0, s1, s2, s3, s4, s5, s6, s7 float32
+		var s0, s1, s2, s3, s4, s5 float32
 		for i := range sumBlock {
 			u, v := a[i], b[i]
 			s0 += float32(p0[i] * u)
@@ -27,8 +30,6 @@ func dot4x2(acc *[8]float32, w0, w1, w2, w3, x0, x1 []float32) {
 			s3 += float32(p1[i] * v)
 			s4 += float32(p2[i] * u)
 			s5 += float32(p2[i] * v)
-			s6 += float32(p3[i] * u)
-			s7 += float32(p3[i] * v)
 		}
 		acc[0] += s0
 		acc[1] += s1
@@ -36,13 +37,11 @@ func dot4x2(acc *[8]float32, w0, w1, w2, w3, x0, x1 []float32) {
 		acc[3] += s3
 		acc[4] += s4
 		acc[5] += s5
-		acc[6] += s6
-		acc[7] += s7
 	}
 	if k == n {
 		return
 	}
-	var s [8]float32
+	var s [2 * panelRows]float32
 	for ; k < n; k++ {
 		u, v := x0[k], x1[k]
 		s[0] += float32(w0[k] * u)
@@ -51,47 +50,41 @@ func dot4x2(acc *[8]float32, w0, w1, w2, w3, x0, x1 []float32) {
 		s[3] += float32(w1[k] * v)
 		s[4] += float32(w2[k] * u)
 		s[5] += float32(w2[k] * v)
-		s[6] += float32(w3[k] * u)
-		s[7] += float32(w3[k] * v)
 	}
 	for i := range s {
 		acc[i] += s[i]
 	}
 }
 
-// dot4x1 adds to acc the products of four weight rows with one activation
+// dot3x1 adds to acc the products of three weight rows with one activation
 // row: acc[i] += w_i · x.
-func dot4x1(acc *[4]float32, w0, w1, w2, w3, x []float32) {
+func dot3x1(acc *[panelRows]float32, w0, w1, w2, x []float32) {
 	n := len(x)
-	w0, w1, w2, w3 = w0[:n], w1[:n], w2[:n], w3[:n]
+	w0, w1, w2 = w0[:n], w1[:n], w2[:n]
 	k := 0
 	for ; k+sumBlock <= n; k += sumBlock {
-		p0, p1 := (*[sumBlock]float32)(w0[k:]), (*[sumBlock]float32)(w1[k:])
-		p2, p3 := (*[sumBlock]float32)(w2[k:]), (*[sumBlock]float32)(w3[k:])
+		p0, p1, p2 := (*[sumBlock]float32)(w0[k:]), (*[sumBlock]float32)(w1[k:]), (*[sumBlock]float32)(w2[k:])
 		a := (*[sumBlock]float32)(x[k:])
-		var s0, s1, s2, s3 float32
+		var s0, s1, s2 float32
 		for i := range sumBlock {
 			u := a[i]
 			s0 += float32(p0[i] * u)
 			s1 += float32(p1[i] * u)
 			s2 += float32(p2[i] * u)
-			s3 += float32(p3[i] * u)
 		}
 		acc[0] += s0
 		acc[1] += s1
 		acc[2] += s2
-		acc[3] += s3
 	}
 	if k == n {
 		return
 	}
-	var s [4]float32
+	var s [panelRows]float32
 	for ; k < n; k++ {
 		u := x[k]
 		s[0] += float32(w0[k] * u)
 		s[1] += float32(w1[k] * u)
 		s[2] += float32(w2[k] * u)
-		s[3] += float32(w3[k] * u)
 	}
 	for i := range s {
 		acc[i] += s[i]

@@ -53,10 +53,8 @@ func (p *Pool) MatMul(y, x []float32, rows int, w *Weight, bias []float32) {
 	p.run((w.Rows+taskRows-1)/taskRows, &p.matmul)
 }
 
-const (
-	panelRows = 4  // weight rows that share one pass over the activations
-	taskRows  = 32 // weight rows of one task
-)
+// taskRows is the number of weight rows of one task, whole panels.
+const taskRows = 11 * panelRows
 
 type matmulJob struct {
 	pool *Pool
@@ -90,9 +88,9 @@ func (j *matmulJob) panel(w *[panelRows][]float32, r, n int) {
 	t := 0
 	for ; t+2 <= j.rows; t += 2 {
 		x0, x1 := j.x[t*cols:(t+1)*cols], j.x[(t+1)*cols:(t+2)*cols]
-		var sums [maxSegments][8]float32
+		var sums [maxSegments][2 * panelRows]float32
 		for s, g := range j.w.segments {
-			dot4x2(&sums[s], w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], w[3][g.from:g.to], x0[g.from:g.to], x1[g.from:g.to])
+			dot3x2(&sums[s], w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], x0[g.from:g.to], x1[g.from:g.to])
 		}
 		for i := range n {
 			j.y[t*out+r+i] = j.finish(&sums, 2*i, r+i)
@@ -101,9 +99,9 @@ func (j *matmulJob) panel(w *[panelRows][]float32, r, n int) {
 	}
 	if t < j.rows {
 		x := j.x[t*cols : (t+1)*cols]
-		var sums [maxSegments][8]float32
+		var sums [maxSegments][2 * panelRows]float32
 		for s, g := range j.w.segments {
-			dot4x1((*[4]float32)(sums[s][:]), w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], w[3][g.from:g.to], x[g.from:g.to])
+			dot3x1((*[panelRows]float32)(sums[s][:]), w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], x[g.from:g.to])
 		}
 		for i := range n {
 			j.y[t*out+r+i] = j.finish(&sums, i, r+i)
@@ -113,7 +111,7 @@ func (j *matmulJob) panel(w *[panelRows][]float32, r, n int) {
 
 // finish adds the segments of element e as a balanced binary tree, and the
 // bias of output row r.
-func (j *matmulJob) finish(sums *[maxSegments][8]float32, e, r int) float32 {
+func (j *matmulJob) finish(sums *[maxSegments][2 * panelRows]float32, e, r int) float32 {
 	y := j.tree(sums, e, 0, len(j.w.segments))
 	if j.bias != nil {
 		y += j.bias[r]
@@ -123,7 +121,7 @@ func (j *matmulJob) finish(sums *[maxSegments][8]float32, e, r int) float32 {
 
 // tree sums segments [from, to); an empty one contributes nothing, not even
 // the sign of a zero.
-func (j *matmulJob) tree(sums *[maxSegments][8]float32, e, from, to int) float32 {
+func (j *matmulJob) tree(sums *[maxSegments][2 * panelRows]float32, e, from, to int) float32 {
 	if to-from == 1 {
 		return sums[from][e]
 	}

@@ -157,12 +157,14 @@ func (m *ggufConfig) rope(c *Config) error {
 		return nil
 	}
 	c.Rope.Scaling = nn.RopeScaling{
-		Type:      kind,
-		Factor:    factor,
-		Original:  m.floatOr("rope.scaling.original_context_length", float64(c.Context)),
-		BetaFast:  m.floatOr("rope.scaling.yarn_beta_fast", 32),
-		BetaSlow:  m.floatOr("rope.scaling.yarn_beta_slow", 1),
-		Attention: attention * (0.1*math.Log(factor) + 1),
+		Type:     kind,
+		Factor:   factor,
+		Original: m.floatOr("rope.scaling.original_context_length", float64(c.Context)),
+		BetaFast: m.floatOr("rope.scaling.yarn_beta_fast", 32),
+		BetaSlow: m.floatOr("rope.scaling.yarn_beta_slow", 1),
+	}
+	if attention != 1 {
+		c.Rope.Scaling.Attention = attention * (0.1*math.Log(factor) + 1)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,11 +70,7 @@ func TestConfigOfBothForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A GGUF file has its own names, float32 numbers, rotary pairs in
-			// other places, no defaults for scalings it does not use, and says
-			// yarn's magnitude differently.
-			if hf.Rope.Scaling.Type == "yarn" {
-				hf.Rope.Scaling.Attention = 0.1*math.Log(hf.Rope.Scaling.Factor) + 1
-			}
+			// other places and no defaults for scalings it does not use.
 			diff := cmp.Diff(hf, gguf,
 				cmpopts.IgnoreFields(Config{}, "Architecture"),
 				cmpopts.IgnoreFields(nn.RopeConfig{}, "Interleaved"),
@@ -104,7 +101,14 @@ func TestGGUFConfigKeys(t *testing.T) {
 		{"llama", "llama.rope.freq_base", uint32(500000), func(c *Config) (any, any) { return c.Rope.Theta, 500000.0 }},
 		{"llama", "llama.rope.scaling.type", "none", func(c *Config) (any, any) { return c.Rope.Scaling, nn.RopeScaling{} }},
 		{"llama", "llama.rope.scaling.factor", float32(0), func(c *Config) (any, any) { return c.Rope.Scaling, nn.RopeScaling{} }},
-		{"llama", "llama.rope.scale_linear", float32(4), func(c *Config) (any, any) { return []any{c.Rope.Scaling.Type, c.Rope.Scaling.Factor}, []any{"linear", 4.0} }},
+		{"llama", "llama.rope.scale_linear", float32(4), func(c *Config) (any, any) {
+			return []any{c.Rope.Scaling.Type, c.Rope.Scaling.Factor}, []any{"linear", 4.0}
+		}},
+		{"llama yarn", "llama.rope.scaling.original_context_length", nil, func(c *Config) (any, any) { return c.Rope.Scaling.Original, 512.0 }},
+		{"llama yarn", "llama.rope.scaling.attn_factor", float32(1), func(c *Config) (any, any) { return c.Rope.Scaling.Attention, 0.0 }},
+		{"llama yarn", "llama.rope.scaling.attn_factor", float32(0.5), func(c *Config) (any, any) {
+			return c.Rope.Scaling.Attention, 0.5 * (1 + 0.1*math.Log(4)) // on top of yarn's own
+		}},
 		{"llama", "tokenizer.ggml.bos_token_id", nil, func(c *Config) (any, any) { return c.BOS, int32(-1) }},
 		{"llama", "tokenizer.ggml.eos_token_id", nil, func(c *Config) (any, any) { return c.EOS, []int32(nil) }},
 		{"gemma3_text", "gemma3.rope.freq_base_swa", nil, func(c *Config) (any, any) { return c.LocalRope.Theta, 10000.0 }},
@@ -112,7 +116,12 @@ func TestGGUFConfigKeys(t *testing.T) {
 		{"gemma3_text", "gemma3.block_count", uint32(62), func(c *Config) (any, any) { return c.QueryScale, 0.25 }}, // 27B: √(hidden/heads)
 	} {
 		t.Run(fmt.Sprintf("%s=%v", tc.key, tc.value), func(t *testing.T) {
-			m := metadataOnly(testmodel.New(testmodel.Family(tc.family)))
+			family, scaling, _ := strings.Cut(tc.family, " ")
+			spec := testmodel.Family(family)
+			if scaling != "" {
+				spec.Scaling = testmodel.Scaling{Type: scaling, Factor: 4, Original: 64}
+			}
+			m := metadataOnly(testmodel.New(spec))
 			m.SetMetadata(tc.key, tc.value)
 			path := filepath.Join(t.TempDir(), "model.gguf")
 			if err := m.WriteGGUF(path); err != nil {
@@ -199,15 +208,13 @@ func FuzzGGUFConfig(f *testing.F) {
 	families := testmodel.Families()
 	for i, family := range families {
 		for _, p := range testmodel.New(testmodel.Family(family)).Metadata {
-			f.Add(uint8(i), p.Key, uint8(0), int64(0), 0.0, "")
 			f.Add(uint8(i), p.Key, uint8(1), int64(7), 0.0, "")
-			f.Add(uint8(i), p.Key, uint8(3), int64(-1), 2.5, "")
 		}
 		for _, key := range []string{"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor", "rope.scale_linear"} {
 			f.Add(uint8(i), testmodel.New(testmodel.Family(family)).Metadata[0].Value.(string)+"."+key, uint8(6), int64(1), 4.0, "yarn")
 		}
 	}
-	dir := f.TempDir()
+	path := filepath.Join(f.TempDir(), "model.gguf")
 	f.Fuzz(func(t *testing.T, family uint8, key string, kind uint8, integer int64, float float64, text string) {
 		m := metadataOnly(testmodel.New(testmodel.Family(families[int(family)%len(families)])))
 		values := []any{
@@ -215,7 +222,6 @@ func FuzzGGUFConfig(f *testing.F) {
 			[]int32{int32(integer)}, []string{text}, []float32{float32(float)},
 		}
 		m.SetMetadata(key, values[int(kind)%len(values)])
-		path := filepath.Join(dir, fmt.Sprintf("%p.gguf", t))
 		if m.WriteGGUF(path) != nil {
 			return // a key that no file can have
 		}
