@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -75,8 +76,8 @@ func GGUFName(arch, canonical string) (string, bool) {
 	return namesOf[arch].translate(canonical, "model.layers.", "blk.", true)
 }
 
-// translate turns PREFIX N "." BASE SUFFIX into the other side's; whole
-// names have neither prefix nor layer.
+// translate turns a name of one side, FROM N "." BASE SUFFIX or BASE SUFFIX,
+// into the other's. The tables are read from Hugging Face to GGUF if inverse.
 func (t ggufNames) translate(name, from, to string, inverse bool) (string, bool) {
 	base, suffix := name, ""
 	for _, s := range []string{".weight", ".bias"} {
@@ -97,12 +98,12 @@ func (t ggufNames) translate(name, from, to string, inverse bool) (string, bool)
 		}
 		table, prefix = t.layer, to+layer+"."
 	}
-	for gguf, hf := range table {
+	for here, there := range table {
 		if inverse {
-			gguf, hf = hf, gguf
+			here, there = there, here
 		}
-		if gguf == base {
-			return prefix + hf + suffix, true
+		if here == base {
+			return prefix + there + suffix, true
 		}
 	}
 	return "", false
@@ -110,11 +111,7 @@ func (t ggufNames) translate(name, from, to string, inverse bool) (string, bool)
 
 // with returns base with the entries of changes.
 func with(base, changes map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, m := range []map[string]string{base, changes} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(base)
+	maps.Copy(out, changes)
 	return out
 }

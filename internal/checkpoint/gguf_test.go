@@ -125,6 +125,10 @@ var malformedGGUF = []struct {
 	}, `metadata key "k": an array of arrays`},
 	{"2^63 strings", func(r *rawGGUF) { r.pair("k", metaArray, uint32(metaString), uint64(1<<63), "a") }, `metadata key "k": 9223372036854775808 strings cannot fit`},
 	{"2^61 numbers", func(r *rawGGUF) { r.pair("k", metaArray, uint32(metaUint64), uint64(1<<61), uint64(1)) }, `metadata key "k": 2305843009213693952 array elements cannot fit`},
+	{"numbers past the end", func(r *rawGGUF) {
+		r.pair("k", metaArray, uint32(metaUint64), uint64(2), uint64(1))
+		r.tensors, r.infos, r.data = 0, nil, 0
+	}, `metadata key "k": 2 array elements cannot fit in the 8 bytes that follow`},
 	{"string length 2^63", func(r *rawGGUF) { r.pair("k", metaString, uint64(1<<63), uint64(0)) }, `metadata key "k": 9223372036854775808 bytes at byte`},
 	{"string length in an array", func(r *rawGGUF) {
 		r.pair("k", metaArray, uint32(metaString), uint64(2), "a", uint64(1<<62), uint64(0))

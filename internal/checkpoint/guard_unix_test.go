@@ -35,20 +35,36 @@ func TestTruncatedWhileMapped(t *testing.T) {
 	wantError(t, <-result, path)
 }
 
-func TestGuardPassesOtherPanics(t *testing.T) {
+// lost is a checkpoint whose file was truncated after it was opened.
+func lost(t *testing.T) *Checkpoint {
 	c := open(t, writeFiles(t, map[string][]byte{"model.safetensors": shard("a")}))
-	for _, f := range []func(){
-		func() { panic("x") },
-		func() { var p *int; _ = *p },
-		func() { var s []int; _ = s[len(s)] },
+	if err := os.Truncate(c.Files()[0], 0); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestGuardPassesOtherPanics(t *testing.T) {
+	c, d := lost(t), lost(t)
+	for _, test := range []struct {
+		name string
+		c    *Checkpoint
+		f    func()
+	}{
+		{"panic", c, func() { panic("x") }},
+		{"nil pointer", c, func() { var p *int; _ = *p }},
+		{"index", c, func() { var s []int; _ = s[len(s)] }},
+		// One of the two lies above the other in memory.
+		{"another mapping", c, func() { bytes.Clone(d.maps[0].data) }},
+		{"another mapping", d, func() { bytes.Clone(c.maps[0].data) }},
 	} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic was swallowed")
+					t.Errorf("%s: swallowed", test.name)
 				}
 			}()
-			t.Error(c.Guard(func() error { f(); return nil }))
+			t.Error(test.c.Guard(func() error { test.f(); return nil }))
 		}()
 	}
 	if err := c.Guard(func() error { return os.ErrClosed }); err != os.ErrClosed {

@@ -83,8 +83,10 @@ func TestSideFiles(t *testing.T) {
 		if _, err := c.File("generation_config.json"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v, want ErrNotExist", err)
 		}
-		for _, name := range []string{"", ".", "..", "../x", "/etc/passwd", "sub/tokenizer.json", `sub\tokenizer.json`, "C:x", "a\x00",
-			"additional_chat_templates/secret", "additional_chat_templates/../tokenizer.json", "additional_chat_templates/../../x.jinja", "x/additional_chat_templates/tool_use.jinja"} {
+		for _, name := range []string{
+			"", ".", "..", "../x", "/etc/passwd", "sub/tokenizer.json", `sub\tokenizer.json`, "C:x", "a\x00",
+			"additional_chat_templates/secret", "additional_chat_templates/../tokenizer.json", "additional_chat_templates/../../x.jinja", "x/additional_chat_templates/tool_use.jinja",
+		} {
 			_, err := c.File(name)
 			wantError(t, err, "expected a plain file name")
 		}

@@ -35,7 +35,6 @@ func goldenDir(t *testing.T, parts ...string) string {
 type golden struct {
 	dir       string
 	sequences [][]int32
-	vocab     int
 	meta      struct {
 		Checks []struct {
 			File      string

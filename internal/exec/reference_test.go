@@ -42,6 +42,7 @@ type reference struct {
 
 	embedScale float64
 	tensors    map[string]testmodel.Tensor
+	rows       map[string][][]float64 // of tensors, as they are first needed
 }
 
 func newReference(t *testing.T, m *testmodel.Model) *reference {
@@ -50,7 +51,7 @@ func newReference(t *testing.T, m *testmodel.Model) *reference {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reference{embedScale: 1, tensors: map[string]testmodel.Tensor{}}
+	r := &reference{embedScale: 1, tensors: map[string]testmodel.Tensor{}, rows: map[string][][]float64{}}
 	if err := json.Unmarshal(data, r); err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +262,19 @@ func (r *reference) linear(name string, x []float64) []float64 {
 }
 
 func (r *reference) row(name string, i int) []float64 {
-	t := r.tensors[name]
-	row := make([]float64, t.Shape[1])
-	for j := range row {
-		row[j] = float64(t.Values[i*len(row)+j])
+	rows, ok := r.rows[name]
+	if !ok {
+		t := r.tensors[name]
+		for row := range slices.Chunk(t.Values, t.Shape[1]) {
+			wide := make([]float64, len(row))
+			for j, v := range row {
+				wide[j] = float64(v)
+			}
+			rows = append(rows, wide)
+		}
+		r.rows[name] = rows
 	}
-	return row
+	return rows[i]
 }
 
 func dot64(a, b []float64) (sum float64) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,21 +206,27 @@ func TestHostileGGUFConfigs(t *testing.T) {
 // FuzzGGUFConfig: whatever value a key has, the answer is an error of one
 // line or a Config whose sizes are sound.
 func FuzzGGUFConfig(f *testing.F) {
-	families := testmodel.Families()
-	for i, family := range families {
-		for _, p := range testmodel.New(testmodel.Family(family)).Metadata {
+	var models []*testmodel.Model
+	for i, family := range testmodel.Families() {
+		m := metadataOnly(testmodel.New(testmodel.Family(family)))
+		models = append(models, m)
+		for _, p := range m.Metadata {
 			f.Add(uint8(i), p.Key, uint8(1), int64(7), 0.0, "")
 		}
+		arch, _ := m.Metadata[0].Value.(string)
 		for _, key := range []string{"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor", "rope.scale_linear"} {
-			f.Add(uint8(i), testmodel.New(testmodel.Family(family)).Metadata[0].Value.(string)+"."+key, uint8(6), int64(1), 4.0, "yarn")
+			f.Add(uint8(i), arch+"."+key, uint8(6), int64(1), 4.0, "yarn")
 		}
 	}
 	path := filepath.Join(f.TempDir(), "model.gguf")
 	f.Fuzz(func(t *testing.T, family uint8, key string, kind uint8, integer int64, float float64, text string) {
-		m := metadataOnly(testmodel.New(testmodel.Family(families[int(family)%len(families)])))
+		m := *models[int(family)%len(models)]
+		m.Metadata = slices.Clone(m.Metadata)
 		values := []any{
 			nil, uint32(integer), integer, uint64(integer), int32(integer), float32(float), text, float, integer%2 == 0,
-			[]int32{int32(integer)}, []string{text}, []float32{float32(float)},
+			[]int32{int32(integer)},
+			[]string{text},
+			[]float32{float32(float)},
 		}
 		m.SetMetadata(key, values[int(kind)%len(values)])
 		if m.WriteGGUF(path) != nil {

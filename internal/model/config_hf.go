@@ -99,31 +99,27 @@ func hfToConfig(data []byte) (*Config, error) {
 	if err := unmarshal("", data, &outer); err != nil {
 		return nil, err
 	}
-	var hf hfConfig
-	if isNull(outer.TextConfig) {
-		if err := unmarshal("", data, &hf); err != nil {
-			return nil, err
-		}
-	} else {
-		if err := unmarshal("text_config", outer.TextConfig, &hf); err != nil {
-			return nil, err
-		}
-		// What the parts share may stand outside.
-		hf.ModelType = firstText(hf.ModelType, outer.ModelType)
-		if hf.TieWordEmbeddings == nil {
-			hf.TieWordEmbeddings = outer.TieWordEmbeddings
-		}
-		if isNull(hf.BOSTokenID) {
-			hf.BOSTokenID = outer.BOSTokenID
-		}
-		if isNull(hf.EOSTokenID) {
-			hf.EOSTokenID = outer.EOSTokenID
-		}
+	field, text := "", data
+	if !isNull(outer.TextConfig) {
+		field, text = "text_config", outer.TextConfig
 	}
-	f, err := findFamily(hf.ModelType)
+	// The name first: fields of unknown models may be of any type.
+	var inner struct {
+		ModelType string `json:"model_type"`
+	}
+	if err := unmarshal(field, text, &inner); err != nil {
+		return nil, err
+	}
+	f, err := findFamily(firstText(inner.ModelType, outer.ModelType))
 	if err != nil {
 		return nil, err
 	}
+	// What the parts share may stand outside.
+	hf := hfConfig{TieWordEmbeddings: outer.TieWordEmbeddings, BOSTokenID: outer.BOSTokenID, EOSTokenID: outer.EOSTokenID}
+	if err := unmarshal(field, text, &hf); err != nil {
+		return nil, err
+	}
+	hf.ModelType = firstText(inner.ModelType, outer.ModelType)
 	c, err := hf.common()
 	if err != nil {
 		return nil, err

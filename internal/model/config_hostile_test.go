@@ -71,6 +71,7 @@ func TestHostileConfigs(t *testing.T) {
 		{"llama", "hidden_act", `"gelu"`, []string{`hidden_act "gelu"`, "silu"}},
 		{"gemma3_text", "hidden_activation", `"silu"`, []string{`hidden_act "silu"`, "gelu_pytorch_tanh"}},
 		{"llama", "model_type", `"mamba\nname"`, []string{`"mamba\nname" is not supported`, "llama", "qwen3"}},
+		{"llama", "model_type", `"gemma4", "use_bidirectional_attention": "vision"`, []string{`"gemma4" is not supported`}},
 		{"llama", "model_type", `""`, []string{`"" is not supported`}},
 		{"llama", "model_type", `7`, []string{"model_type is a JSON number", "a string"}},
 

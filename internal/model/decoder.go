@@ -90,8 +90,8 @@ func build(c *Config, f family, source *checkpoint.Checkpoint) (*decoder, error)
 	if w.Err() != nil {
 		return nil, w.Err()
 	}
-	if name, ok := w.Unused(); ok {
-		return nil, fmt.Errorf("%s: tensor %s is not part of a %s model as its configuration describes it", source.Files()[0], name, c.Architecture)
+	if err := w.CheckUnused(c.Architecture); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -23,9 +23,15 @@ func (s Spec) metadata() []checkpoint.Pair {
 		key   string
 		value int
 	}{
-		{"context_length", s.Context}, {"embedding_length", s.Hidden}, {"block_count", s.Layers},
-		{"feed_forward_length", s.Intermediate}, {"attention.head_count", s.Heads}, {"attention.head_count_kv", s.KVHeads},
-		{"attention.key_length", s.HeadDim}, {"attention.value_length", s.HeadDim}, {"rope.dimension_count", s.HeadDim},
+		{"context_length", s.Context},
+		{"embedding_length", s.Hidden},
+		{"block_count", s.Layers},
+		{"feed_forward_length", s.Intermediate},
+		{"attention.head_count", s.Heads},
+		{"attention.head_count_kv", s.KVHeads},
+		{"attention.key_length", s.HeadDim},
+		{"attention.value_length", s.HeadDim},
+		{"rope.dimension_count", s.HeadDim},
 		{"vocab_size", Vocab},
 	} {
 		set(a+"."+n.key, uint32(n.value))

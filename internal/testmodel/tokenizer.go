@@ -10,7 +10,7 @@ import (
 // Ġ is a space in the byte alphabet.
 var merges = [...]string{
 	"h e", "i n", "e r", "Ġ t", "Ġt he", "r e", "o n", "Ġ a", "l l", "o r", "Ġ w", "Ġw or",
-	"l d", "he ll", "hell o", "Ġwor ld", "a n", "an d", "Ġa nd", "1 2", "12 3", "ĉ ĉ", "Ċ Ċ", "Ã ©",
+	"l d", "he ll", "hell o", "Ġwor ld", "n d", "a nd", "Ġa nd", "1 2", "12 3", "ĉ ĉ", "Ċ Ċ", "Ã ©",
 }
 
 // Token ids: 0 to 255 are bytes, then come the tokens of the merges, then

@@ -54,6 +54,12 @@ func (l *Loader) fail(err error) {
 	}
 }
 
+// errorf names the tensor as its file does.
+func (l *Loader) errorf(name, format string, args ...any) error {
+	info, _ := l.source.Info(name)
+	return fmt.Errorf("%s: tensor %q: %w", info.File, info.Stored, fmt.Errorf(format, args...))
+}
+
 // Matrix reads a weight of the given shape.
 func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
 	name = l.prefix + name
@@ -65,7 +71,7 @@ func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
 		}
 	}
 	if err == nil && (m.Rows != rows || m.Cols != cols) {
-		err = fmt.Errorf("%s: tensor %s: shape [%d, %d], expected [%d, %d]", l.source.Files()[0], name, m.Rows, m.Cols, rows, cols)
+		err = l.errorf(name, "shape [%d, %d], expected [%d, %d]", m.Rows, m.Cols, rows, cols)
 	}
 	if err != nil {
 		l.fail(err)
@@ -80,7 +86,7 @@ func (l *Loader) Vector(name string, n int) []float32 {
 	l.used[name] = true
 	v, err := l.source.Vector(name)
 	if err == nil && len(v) != n {
-		err = fmt.Errorf("%s: tensor %s: %d values, expected %d", l.source.Files()[0], name, len(v), n)
+		err = l.errorf(name, "%d values, expected %d", len(v), n)
 	}
 	if err != nil {
 		l.fail(err)
@@ -130,24 +136,25 @@ func (l *Loader) GatedMLP(hidden, inner int, activation func(gate, up []float32)
 	}
 }
 
-// Unused names a tensor of the layers that was not read, if there is one.
-// Towers of other modalities and stored rotary tables are not counted.
-func (l *Loader) Unused() (string, bool) {
+// CheckUnused reports a tensor of the layers that was not read. Towers of
+// other modalities and stored rotary tables are not counted.
+func (l *Loader) CheckUnused(architecture string) error {
 	for _, name := range l.source.Names() {
 		// Names that a GGUF file does not share with its family stay as they are.
 		ofLayer := strings.HasPrefix(name, "model.layers.") || strings.HasPrefix(name, "blk.")
 		if ofLayer && !l.used[name] && !strings.HasSuffix(name, "rotary_emb.inv_freq") {
-			return name, true
+			return l.errorf(name, "not part of a %s model as its configuration describes it", architecture)
 		}
 	}
-	return "", false
+	return nil
 }
 
-// Require fails if the checkpoint lacks one of the tensors.
+// Require fails if the checkpoint lacks one of the vectors.
 func (l *Loader) Require(names ...string) {
 	for _, name := range names {
 		if !l.Has(name) {
-			l.fail(fmt.Errorf("%s: tensor %s%s is missing", l.source.Files()[0], l.prefix, name))
+			_, err := l.source.Vector(l.prefix + name)
+			l.fail(err)
 		}
 	}
 }

@@ -1,0 +1,239 @@
+package model
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/tensor"
+	"github.com/foretoken/foretoken/internal/testmodel"
+)
+
+// writeForms writes m in both forms and returns what to open.
+func writeForms(t *testing.T, m *testmodel.Model) (safetensors, gguf string) {
+	t.Helper()
+	dir := t.TempDir()
+	gguf = filepath.Join(dir, "model.gguf")
+	if err := m.WriteSafetensors(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WriteGGUF(gguf); err != nil {
+		t.Fatal(err)
+	}
+	return dir, gguf
+}
+
+func load(t *testing.T, path string) (Model, error) {
+	t.Helper()
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return Load(c)
+}
+
+func TestLoadsEveryFamily(t *testing.T) {
+	for _, family := range testmodel.Families() {
+		safetensors, gguf := writeForms(t, testmodel.New(testmodel.Family(family)))
+		for _, path := range []string{safetensors, gguf} {
+			m, err := load(t, path)
+			if err != nil {
+				t.Errorf("%s: %v", family, err)
+				continue
+			}
+			if got, want := len(m.Layers()), m.Config().Layers; got != want || len(m.Cache()) != want {
+				t.Errorf("%s: %d layers, %d in the cache, want %d", path, got, len(m.Cache()), want)
+			}
+		}
+	}
+}
+
+// Every tensor of a model is needed, and its absence is an error that names
+// it as the file would.
+func TestMissingTensors(t *testing.T) {
+	for _, family := range testmodel.Families() {
+		t.Run(family, func(t *testing.T) {
+			whole := testmodel.New(testmodel.Family(family))
+			for _, tensor := range whole.Tensors {
+				// The second layer is like the first.
+				if strings.HasPrefix(tensor.Name, "model.layers.") && !strings.HasPrefix(tensor.Name, "model.layers.1.") {
+					continue
+				}
+				m := *whole
+				m.Tensors = slices.Clone(whole.Tensors)
+				m.Drop(tensor.Name)
+				safetensors, gguf := writeForms(t, &m)
+				_, err := load(t, safetensors)
+				checkError(t, err, tensor.Name)
+
+				_, err = load(t, gguf)
+				if tensor.Name == "lm_head.weight" {
+					if err != nil { // in GGUF, no head means the embedding
+						t.Errorf("without lm_head: %v", err)
+					}
+					continue
+				}
+				arch, _ := m.Metadata[0].Value.(string)
+				stored, ok := checkpoint.GGUFName(arch, tensor.Name)
+				if !ok {
+					t.Fatalf("no GGUF name for %s", tensor.Name)
+				}
+				checkError(t, err, stored)
+			}
+		})
+	}
+}
+
+// Every tensor has one shape, which the configuration gives.
+func TestWrongShapes(t *testing.T) {
+	for _, family := range testmodel.Families() {
+		t.Run(family, func(t *testing.T) {
+			m := testmodel.New(testmodel.Family(family))
+			for i, tensor := range slices.Clone(m.Tensors) {
+				if strings.HasPrefix(tensor.Name, "model.layers.") && !strings.HasPrefix(tensor.Name, "model.layers.1.") {
+					continue
+				}
+				shapes := [][]int{{len(tensor.Values)}, {1, len(tensor.Values)}, {1, 1, len(tensor.Values)}}
+				if len(tensor.Shape) == 2 && tensor.Shape[0] != tensor.Shape[1] {
+					shapes = append(shapes, []int{tensor.Shape[1], tensor.Shape[0]})
+				}
+				if len(tensor.Shape) == 2 {
+					shapes = append(shapes, []int{tensor.Shape[0], tensor.Shape[1] / 2}, []int{tensor.Shape[0], tensor.Shape[1] - 1})
+				}
+				for _, shape := range shapes {
+					if slices.Equal(shape, tensor.Shape) {
+						continue
+					}
+					size := 1
+					for _, n := range shape {
+						size *= n
+					}
+					m.Tensors[i].Shape, m.Tensors[i].Values = shape, tensor.Values[:size]
+					dir := t.TempDir()
+					if err := m.WriteSafetensors(dir); err != nil {
+						t.Fatal(err)
+					}
+					_, err := load(t, dir)
+					checkError(t, err, tensor.Name, "shape")
+				}
+				m.Tensors[i] = tensor
+			}
+		})
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	extra := func(name string, values ...float32) func(*testmodel.Model) {
+		return func(m *testmodel.Model) {
+			m.Tensors = append(m.Tensors, testmodel.Tensor{Name: name, Shape: []int{len(values)}, Values: values})
+		}
+	}
+	for _, tc := range []struct {
+		name, family string
+		edit         func(*testmodel.Model)
+		safetensors  []string // parts of the error; nil: no error
+		gguf         []string
+	}{
+		{
+			"fewer embedding rows than vocab_size", "llama",
+			func(m *testmodel.Model) { m.Config["vocab_size"] = testmodel.Vocab + 1 },
+			[]string{"model.embed_tokens.weight", "[300, 64]", "[301, 64]"},
+			nil,
+		},
+		{
+			"more embedding rows than vocab_size", "qwen3",
+			func(m *testmodel.Model) { m.Config["vocab_size"] = testmodel.Vocab - 1 },
+			[]string{"model.embed_tokens.weight", "[300, 64]", "[299, 64]"},
+			nil,
+		},
+		{
+			"head of another vocabulary", "llama",
+			func(m *testmodel.Model) {
+				head := m.Tensor("lm_head.weight")
+				head.Shape, head.Values = []int{299, 64}, head.Values[:299*64]
+			},
+			[]string{"lm_head.weight", "[299, 64]", "[300, 64]"},
+			[]string{"[299, 64]", "[300, 64]"},
+		},
+		{
+			"fewer layers than there are", "llama",
+			func(m *testmodel.Model) {
+				m.Config["num_hidden_layers"] = 1
+				m.SetMetadata("llama.block_count", uint32(1))
+			},
+			[]string{"model.layers.1.", "not part of a llama model"},
+			[]string{"blk.1.", "not part of a llama model"},
+		},
+		{
+			"more layers than there are", "llama",
+			func(m *testmodel.Model) {
+				m.Config["num_hidden_layers"] = 3
+				m.SetMetadata("llama.block_count", uint32(3))
+			},
+			[]string{"model.layers.2."},
+			[]string{"blk.2."},
+		},
+		{
+			"a head norm that llama does not have", "llama", extra("model.layers.0.self_attn.q_norm.weight", make([]float32, 16)...),
+			[]string{"model.layers.0.self_attn.q_norm.weight", "not part of a llama model"},
+			[]string{"blk.0.attn_q_norm.weight", "not part of a llama model"},
+		},
+		{
+			"a tensor of a layer that no family has", "qwen2", extra("model.layers.0.self_attn.sinks", 1, 2),
+			[]string{"model.layers.0.self_attn.sinks", "not part of a qwen2 model"},
+			[]string{"model.layers.0.self_attn.sinks", "not part of a qwen2 model"},
+		},
+		{
+			"a tensor with a GGUF name that no family has", "llama", extra("blk.0.attn_sinks.weight", 1, 2),
+			[]string{"blk.0.attn_sinks.weight", "not part"},
+			[]string{"blk.0.attn_sinks.weight", "not part"},
+		},
+		{"stored rotary frequencies", "llama", extra("model.layers.0.self_attn.rotary_emb.inv_freq", 1, 2), nil, nil},
+		{"a tensor outside the layers", "llama", extra("vision_tower.patch.weight", 1, 2), nil, nil},
+		{
+			"a bias of another length", "qwen2",
+			func(m *testmodel.Model) {
+				bias := m.Tensor("model.layers.0.self_attn.k_proj.bias")
+				bias.Shape, bias.Values = []int{16}, bias.Values[:16]
+			},
+			[]string{"k_proj.bias", "16 values, expected 32"},
+			[]string{"blk.0.attn_k.bias", "16 values, expected 32"},
+		},
+		{"rope divisors of another length", "llama", extra("rope_freqs.weight", 1, 2, 3), []string{"rope_freqs.weight", "3", "8"}, []string{"rope_freqs", "3", "8"}},
+		{"a rope divisor of zero", "llama", extra("rope_freqs.weight", 1, 1, 1, 0, 1, 1, 1, 1), []string{"rope_freqs", "value 3 is 0"}, []string{"rope_freqs", "value 3 is 0"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := testmodel.New(testmodel.Family(tc.family))
+			tc.edit(m)
+			safetensors, gguf := t.TempDir(), filepath.Join(t.TempDir(), "model.gguf")
+			if err := m.WriteSafetensors(safetensors); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.WriteGGUF(gguf); err != nil {
+				t.Fatal(err)
+			}
+			for path, want := range map[string][]string{safetensors: tc.safetensors, gguf: tc.gguf} {
+				_, err := load(t, path)
+				if want == nil && err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+				if want != nil {
+					checkError(t, err, append(want, path)...)
+				}
+			}
+		})
+	}
+}
+
+// The blocks of a quantised matrix may not fit its rows: then the writer
+// keeps float32, and the model loads.
+func TestQuantisedWithOddRows(t *testing.T) {
+	spec := testmodel.Family("llama")
+	spec.DType, spec.Heads, spec.KVHeads, spec.HeadDim = tensor.Q8_0, 5, 5, 10
+	if _, err := load(t, testmodel.GGUF(t, spec)); err != nil {
+		t.Error(err)
+	}
+}
