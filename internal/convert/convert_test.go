@@ -1,0 +1,260 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/tensor"
+	"github.com/foretoken/foretoken/internal/testmodel"
+	"github.com/foretoken/foretoken/internal/tokenizer"
+)
+
+func openCheckpoint(t *testing.T, path string) *checkpoint.Checkpoint {
+	t.Helper()
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func quantize(t *testing.T, src Source, d tensor.DType) *checkpoint.Checkpoint {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	var done, total int64
+	if err := Quantize(context.Background(), src, d, out, func(d, t int64) { done, total = d, t }); err != nil {
+		t.Fatal(err)
+	}
+	if done == 0 || done != total {
+		t.Errorf("progress ended at %d of %d", done, total)
+	}
+	return openCheckpoint(t, out)
+}
+
+// source is the Hugging Face form of a model.
+func source(t *testing.T, dir string) Source {
+	c := openCheckpoint(t, dir)
+	data, err := c.File("tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := c.File("tokenizer_config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.FromJSON(data, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Source{Checkpoint: c, Tokenizer: tok, Template: testmodel.ChatTemplate}
+}
+
+// values decodes every tensor by its stored name.
+func values(t *testing.T, c *checkpoint.Checkpoint) map[string][]float32 {
+	t.Helper()
+	all := map[string][]float32{}
+	for _, name := range c.Names() {
+		info, _ := c.Info(name)
+		w, err := load(c, name, info.Stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.matrix == nil {
+			all[info.Stored] = w.vector
+			continue
+		}
+		flat := make([]float32, w.matrix.Rows*w.matrix.Cols)
+		for r := range w.matrix.Rows {
+			w.matrix.Row(flat[r*w.matrix.Cols:], r)
+		}
+		all[info.Stored] = flat
+	}
+	return all
+}
+
+func specs() map[string]testmodel.Spec {
+	specs := map[string]testmodel.Spec{}
+	for _, family := range testmodel.Families() {
+		specs[family] = testmodel.Family(family)
+	}
+	scaled := testmodel.Family("llama")
+	scaled.Scaling = testmodel.Scaling{Type: "llama3", Factor: 8, Original: 64}
+	scaled.Bias = true
+	specs["llama with llama3 scaling and biases"] = scaled
+	scaled.Scaling.Type = "yarn"
+	specs["llama with yarn"] = scaled
+	return specs
+}
+
+// A Hugging Face directory written as F32 has the tensors, the configuration
+// and the tokenizer of the model's own GGUF form.
+func TestSafetensorsBecomeGGUF(t *testing.T) {
+	for name, spec := range specs() {
+		t.Run(name, func(t *testing.T) {
+			got := quantize(t, source(t, testmodel.Safetensors(t, spec)), tensor.F32)
+			want := openCheckpoint(t, testmodel.GGUF(t, spec))
+
+			gotValues, wantValues := values(t, got), values(t, want)
+			for tensor, w := range wantValues {
+				g, ok := gotValues[tensor]
+				delete(gotValues, tensor)
+				if !ok || len(g) != len(w) {
+					t.Errorf("%s: %d values, want %d", tensor, len(g), len(w))
+					continue
+				}
+				for i := range w {
+					if math.Abs(float64(g[i]-w[i])) > 1e-6*math.Abs(float64(w[i])) {
+						t.Errorf("%s: value %d is %v, want %v", tensor, i, g[i], w[i])
+						break
+					}
+				}
+			}
+			for tensor := range gotValues {
+				t.Errorf("%s is written, but the model has no such tensor", tensor)
+			}
+
+			gotConfig, err := model.ReadConfig(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantConfig, err := model.ReadConfig(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sameConfig(gotConfig, wantConfig) {
+				t.Errorf("configuration\n%+v, want\n%+v", *gotConfig, *wantConfig)
+			}
+			if s, _ := got.Metadata().String("tokenizer.chat_template"); s != testmodel.ChatTemplate {
+				t.Errorf("chat template %q", s)
+			}
+			sameTokens(t, got, want)
+		})
+	}
+}
+
+func sameConfig(a, b *model.Config) bool {
+	x, y := *a, *b
+	if (x.LocalRope == nil) != (y.LocalRope == nil) || x.LocalRope != nil && *x.LocalRope != *y.LocalRope {
+		return false
+	}
+	x.LocalRope, y.LocalRope = nil, nil
+	return fmt.Sprintf("%+v", x) == fmt.Sprintf("%+v", y)
+}
+
+func sameTokens(t *testing.T, got, want *checkpoint.Checkpoint) {
+	t.Helper()
+	a, err := tokenizer.FromGGUF(got.Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := tokenizer.FromGGUF(want.Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"hello world", "<|im_start|>user\n123 and é\t\t<|im_end|>", " the  \n\n or"} {
+		x, err := a.Encode(text, tokenizer.Options{Special: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := b.Encode(text, tokenizer.Options{Special: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(x, y) {
+			t.Errorf("%q: %v, want %v", text, x, y)
+		}
+	}
+}
+
+func stored(c *checkpoint.Checkpoint, name string) checkpoint.TensorInfo {
+	for _, n := range c.Names() {
+		if info, _ := c.Info(n); info.Stored == name {
+			return info
+		}
+	}
+	return checkpoint.TensorInfo{}
+}
+
+// Quantised matrices are as close as their type allows; vectors keep their bits.
+func TestQuantize(t *testing.T) {
+	spec := testmodel.Family("llama")
+	path := testmodel.GGUF(t, spec)
+	src := openCheckpoint(t, path)
+	want := values(t, src)
+	for d, tolerance := range map[tensor.DType]float64{tensor.F16: 1e-3, tensor.BF16: 8e-3, tensor.Q8_0: 1e-2, tensor.Q4_0: 0.15, tensor.Q4_1: 0.15} {
+		got := quantize(t, Source{Checkpoint: src}, d)
+		gotValues := values(t, got)
+		for name, w := range want {
+			g, info := gotValues[name], stored(got, name)
+			vector := len(info.Shape) == 1
+			if wantType := map[bool]tensor.DType{true: tensor.F32, false: d}[vector]; info.DType != wantType {
+				t.Errorf("%s is %v, want %v", name, info.DType, wantType)
+			}
+			var diff, size float64
+			for i := range w {
+				diff += math.Pow(float64(g[i]-w[i]), 2)
+				size += math.Pow(float64(w[i]), 2)
+			}
+			if rms := math.Sqrt(diff / size); rms > tolerance || vector && rms != 0 {
+				t.Errorf("%v %s: relative error %v", d, name, rms)
+			}
+		}
+		if m, err := model.Load(got); err != nil || m.Config().Layers != spec.Layers {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+}
+
+// Nothing is left behind when a conversion fails.
+func TestFailureLeavesNoFile(t *testing.T) {
+	spec := testmodel.Family("llama")
+	m := testmodel.New(spec)
+	m.Tensor("model.layers.1.mlp.down_proj.weight").Values[3] = float32(math.NaN())
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := m.WriteGGUF(path); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	err := Quantize(context.Background(), Source{Checkpoint: openCheckpoint(t, path)}, tensor.Q8_0, filepath.Join(dir, "out.gguf"), func(int64, int64) {})
+	if err == nil || !strings.Contains(err.Error(), "blk.1.ffn_down.weight") {
+		t.Errorf("NaN weight: %v, want an error that names it", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Quantize(ctx, Source{Checkpoint: openCheckpoint(t, testmodel.GGUF(t, spec))}, tensor.Q8_0, filepath.Join(dir, "out.gguf"), func(int64, int64) {}); err == nil {
+		t.Error("a cancelled conversion succeeded")
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// What GGUF has no key for is refused rather than lost.
+func TestInexpressibleConfigurations(t *testing.T) {
+	window := testmodel.Family("mistral")
+	window.Window = 40
+	noRope := testmodel.Family("smollm3")
+	noRope.Every = 3
+	for name, tc := range map[string]struct {
+		spec testmodel.Spec
+		want string
+	}{
+		"mistral's window":         {window, "sliding window of 40"},
+		"smollm3's other interval": {noRope, "rotary embeddings"},
+	} {
+		src := Source{Checkpoint: openCheckpoint(t, testmodel.Safetensors(t, tc.spec))}
+		err := Quantize(context.Background(), src, tensor.F32, filepath.Join(t.TempDir(), "out.gguf"), func(int64, int64) {})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want an error with %q", name, err, tc.want)
+		}
+	}
+}

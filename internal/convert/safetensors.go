@@ -1,0 +1,167 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// architectures maps model_type to GGUF's general.architecture.
+var architectures = map[string]string{
+	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
+	"gemma3": "gemma3", "gemma3_text": "gemma3", "smollm3": "smollm3",
+}
+
+// fromSafetensors gives tensors and configuration the names and forms that
+// GGUF readers expect.
+func fromSafetensors(src Source, c *model.Config) (*plan, error) {
+	arch, ok := architectures[c.Architecture]
+	if !ok {
+		return nil, fmt.Errorf("architecture %q has no GGUF form", c.Architecture)
+	}
+	p := &plan{}
+	if err := p.describe(arch, c); err != nil {
+		return nil, err
+	}
+	if src.Tokenizer != nil {
+		vocabulary, err := src.Tokenizer.GGUF()
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range slices.Sorted(maps.Keys(vocabulary)) {
+			p.set(key, vocabulary[key])
+		}
+	}
+	if src.Template != "" {
+		p.set("tokenizer.chat_template", src.Template)
+	}
+	return p, p.load(src.Checkpoint, arch, c)
+}
+
+// describe writes the configuration under GGUF's keys. What has no key is an
+// error: a reader would compute something else.
+func (p *plan) describe(arch string, c *model.Config) error {
+	p.set("general.architecture", arch)
+	for key, value := range map[string]int{
+		"context_length":          c.Context,
+		"embedding_length":        c.Hidden,
+		"block_count":             c.Layers,
+		"feed_forward_length":     c.Intermediate,
+		"attention.head_count":    c.Heads,
+		"attention.head_count_kv": c.KVHeads,
+		"attention.key_length":    c.HeadDim,
+		"attention.value_length":  c.HeadDim,
+		"rope.dimension_count":    c.HeadDim,
+		"vocab_size":              c.Vocab,
+	} {
+		p.set(arch+"."+key, uint32(value))
+	}
+	p.set(arch+".attention.layer_norm_rms_epsilon", float32(c.NormEps))
+	p.set(arch+".rope.freq_base", float32(c.Rope.Theta))
+	slices.SortFunc(p.metadata, func(a, b checkpoint.Pair) int { return strings.Compare(a.Key, b.Key) })
+
+	switch {
+	case arch == "gemma3":
+		if err := p.gemma3(c); err != nil {
+			return err
+		}
+	case slices.Contains(c.Sliding, true) && c.Window < c.Context:
+		return fmt.Errorf("GGUF files of architecture %s cannot express the sliding window of %d", arch, c.Window)
+	}
+	for i, skips := range c.NoRope {
+		if skips != ((i+1)%4 == 0) {
+			return fmt.Errorf("GGUF files of architecture %s cannot express that layer %d differs in its use of rotary embeddings", arch, i)
+		}
+	}
+	s := c.Rope.Scaling
+	switch s.Type {
+	case "linear", "yarn":
+		p.set(arch+".rope.scaling.type", s.Type)
+		p.set(arch+".rope.scaling.factor", float32(s.Factor))
+	}
+	if s.Type == "yarn" {
+		p.set(arch+".rope.scaling.original_context_length", uint32(s.Original))
+		p.set(arch+".rope.scaling.yarn_beta_fast", float32(s.BetaFast))
+		p.set(arch+".rope.scaling.yarn_beta_slow", float32(s.BetaSlow))
+		if s.Attention != 0 {
+			p.set(arch+".rope.scaling.attn_factor", float32(s.Attention))
+		}
+	}
+	return nil
+}
+
+func (p *plan) gemma3(c *model.Config) error {
+	scale := 1 / math.Sqrt(float64(c.HeadDim))
+	if c.Layers == 62 { // 27B; the reader knows it by its depth
+		scale = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
+	}
+	if math.Abs(c.QueryScale-scale) > 1e-9 {
+		return fmt.Errorf("GGUF files of architecture gemma3 cannot express query_pre_attn_scalar %v", 1/(c.QueryScale*c.QueryScale))
+	}
+	pattern := 1 + slices.Index(c.Sliding, false)
+	if pattern == 0 {
+		pattern = c.Layers + 1
+	}
+	for i, slides := range c.Sliding {
+		if slides != ((i+1)%pattern != 0) {
+			return fmt.Errorf("GGUF files of architecture gemma3 cannot express the order of sliding layers: layer %d", i)
+		}
+	}
+	p.set("gemma3.attention.sliding_window", uint32(c.Window))
+	p.set("gemma3.attention.sliding_window_pattern", uint32(pattern))
+	p.set("gemma3.rope.freq_base_swa", float32(c.LocalRope.Theta))
+	return nil
+}
+
+// load lists the tensors that have a GGUF name, in the form GGUF gives them:
+// llama's and smollm3's query and key rows as neighbouring rotary pairs,
+// Gemma's norms as 1 + w, Llama 3's scaling as a tensor.
+func (p *plan) load(source *checkpoint.Checkpoint, arch string, c *model.Config) error {
+	for _, name := range source.Names() {
+		stored, ok := checkpoint.GGUFName(arch, name)
+		if !ok || name == "lm_head.weight" && c.TieEmbeddings {
+			continue
+		}
+		w, err := load(source, name, stored)
+		if err != nil {
+			return err
+		}
+		if arch == "llama" || arch == "smollm3" {
+			if strings.Contains(name, "q_proj.") || strings.Contains(name, "k_proj.") {
+				w.reorder(interleave(c.HeadDim))
+			}
+		}
+		if arch == "gemma3" && strings.HasSuffix(name, "norm.weight") {
+			for i := range w.vector {
+				w.vector[i]++
+			}
+		}
+		p.weights = append(p.weights, w)
+	}
+	if c.Rope.Scaling.Type == "llama3" {
+		rope, err := nn.NewRope(c.Rope, nil)
+		if err != nil {
+			return err
+		}
+		p.weights = append(p.weights, weight{name: "rope_freqs.weight", shape: []int{c.HeadDim / 2}, vector: rope.Divisors()})
+	}
+	return nil
+}
+
+// reorder changes the order of rows, or of the values of a bias.
+func (w *weight) reorder(order func(row int) int) {
+	if w.matrix != nil {
+		w.order = order
+		return
+	}
+	old := slices.Clone(w.vector)
+	for i := range w.vector {
+		w.vector[i] = old[order(i)]
+	}
+}
