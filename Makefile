@@ -1,0 +1,61 @@
+# Thin names for the commands of this repository. `make test` needs nothing
+# but Go; what the others need is said beside them.
+
+export CGO_ENABLED = 0
+
+DIST      ?= dist
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+# Packages where goroutines meet.
+RACY      := . ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/kernel
+GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+
+.PHONY: build install test lint fmt race cross golden fuzz oracle realmodel clean
+
+build:
+	go build -trimpath -o foretoken ./cmd/foretoken
+
+install:
+	go install -trimpath ./cmd/foretoken
+
+test:
+	go test ./...
+
+lint:
+	$(GOLANGCI) run
+	cd tools && $(GOLANGCI) run --build-tags realmodel
+
+fmt:
+	$(GOLANGCI) fmt
+
+# The race detector needs cgo and a C compiler.
+race:
+	CGO_ENABLED=1 go test -race $(RACY)
+
+# Vet and a binary for every platform; the linux ones must be static.
+cross: $(PLATFORMS:%=cross/%)
+cross/%:
+	GOOS=$(*D) GOARCH=$(*F) go vet ./...
+	GOOS=$(*D) GOARCH=$(*F) go build -trimpath -o $(DIST)/$(*D)-$(*F)/ ./cmd/foretoken
+	@if [ $(*D) = linux ] && readelf --program-headers $(DIST)/$(*D)-$(*F)/foretoken | grep INTERP; then \
+		echo "$(DIST)/$(*D)-$(*F)/foretoken is not static" >&2; exit 1; fi
+
+# The suites over the shared fixtures: FORETOKEN_GOLDEN and FORETOKEN_DATA, by
+# default ../shared/golden and ../shared/data.
+golden:
+	go test -tags shared ./...
+
+# Every fuzz target for a number of inputs: FUZZ_RUNS, by default 20000.
+fuzz:
+	.ci/fuzz
+
+# llama.cpp, to compare with: npm, git and gcc on linux/amd64.
+oracle:
+	tools/oracle/build.sh
+
+# Real models, fetched by `foretoken pull`, against the oracle: about 350 MB
+# of downloads and ten minutes. FORETOKEN_REALMODEL_HOME keeps the downloads.
+realmodel: oracle
+	cd tools && go test -tags realmodel -count=1 -timeout 40m -v ./realmodel
+
+clean:
+	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules

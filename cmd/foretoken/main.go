@@ -1,0 +1,139 @@
+// Command foretoken runs language models on this machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
+)
+
+// Exit codes, as the help states them.
+const (
+	exitError       = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// verbs are the commands, in the order of the help.
+type verbs struct {
+	Run      runCmd      `cmd:"" help:"Chat with a model, or get one answer."`
+	Pull     pullCmd     `cmd:"" help:"Fetch a model."`
+	List     listCmd     `cmd:"" help:"List the models on this machine."`
+	Show     showCmd     `cmd:"" help:"Describe a model."`
+	Rm       rmCmd       `cmd:"" help:"Remove a pulled model."`
+	Tokenize tokenizeCmd `cmd:"" help:"Turn text into token ids."`
+	Render   renderCmd   `cmd:"" help:"Render a chat template."`
+	Score    scoreCmd    `cmd:"" help:"Compute perplexity and log-probabilities."`
+	Quantize quantizeCmd `cmd:"" help:"Write a model as a GGUF file with smaller weights."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+}
+
+const about = `Foretoken runs language models on this machine.
+
+    foretoken run                               chat with a small model, fetched on first use
+    foretoken run "Why is the sky blue?"        one answer
+    foretoken run ./model.gguf "Once upon"      the same with a model of yours
+
+MODEL is the name of a pulled model, a directory with safetensors or GGUF files, a .gguf file, or a
+.safetensors file beside its config.json.
+
+Every flag has an environment variable, named in its help; the command line wins. FORETOKEN_HOME says where
+models are kept; HF_HOME, HF_ENDPOINT and HF_TOKEN mean what they mean to Hugging Face's tools.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.`
+
+func main() { os.Exit(command(os.Args[1:])) }
+
+func command(args []string) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	unsetEmpty()
+	c, err := newParser().Parse(args)
+	if err != nil {
+		return report(withHelp(err), nil)
+	}
+
+	// The first Ctrl-C cancels; the second, should that take long, kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	// A reader that has left is an error of the write instead of a signal.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	c.BindTo(ctx, (*context.Context)(nil))
+	return report(c.Run(), ctx.Err())
+}
+
+// unsetEmpty makes an empty variable the same as none, for scripts and
+// container files that pass on what may not be set.
+func unsetEmpty() {
+	for _, v := range os.Environ() {
+		if name, value, _ := strings.Cut(v, "="); value == "" && strings.HasPrefix(name, "FORETOKEN_") {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+func newParser() *kong.Kong {
+	return kong.Must(&verbs{},
+		kong.Name("foretoken"),
+		kong.Description(about),
+		kong.DefaultEnvars("FORETOKEN"),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "sampling", Title: "Sampling:"},
+			{Key: "engine", Title: "How the model runs:"},
+		}),
+		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"
+		kong.Vars{"default_model": pull.DefaultModel},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+	)
+}
+
+// A usageError is a command line that cannot be meant.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// withHelp adds where to read on.
+func withHelp(err error) error {
+	at := "foretoken"
+	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) {
+		if verb := parse.Context.Selected(); verb != nil {
+			at = verb.FullPath()
+		}
+	}
+	return usagef("%w (see %s --help)", err, at)
+}
+
+// report prints err, if there is one, and returns the exit code.
+func report(err, interrupted error) int {
+	switch {
+	case err == nil || readerLeft(err):
+		return 0
+	case interrupted != nil:
+		note("interrupted")
+		return exitInterrupted
+	}
+	// Each source of a model, and why it failed, has a line of its own.
+	if sources := (*pull.SourcesError)(nil); errors.As(err, &sources) {
+		note("%v", err)
+	} else {
+		note("%s", oneLine(err))
+	}
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitError
+}

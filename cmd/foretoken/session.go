@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/chat"
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/tokenizer"
+)
+
+// A session asks one model, once or turn by turn.
+type session struct {
+	engine  *engine.Engine
+	params  sample.Params
+	system  string
+	history []chat.Message // what was said, without the system message
+
+	raw     bool // no template: prompts are continued
+	ids     bool // print ids instead of text
+	verbose bool
+	load    time.Duration
+}
+
+// prepare checks what can be checked before there is a prompt. model is what
+// the user calls it, path where it is.
+func (s *session) prepare(model, path string, ids bool) error {
+	if err := s.params.Validate(s.engine.Config().Vocab); err != nil {
+		return usageError{err}
+	}
+	if _, err := s.engine.Tokenizer(); err != nil && !(ids && s.ids) {
+		return fmt.Errorf("%s has no tokenizer: give --tokens and --print-tokens", model)
+	}
+	if s.raw || ids {
+		return nil
+	}
+	template, err := hasTemplate(path)
+	switch {
+	case template || err != nil:
+		return err
+	case s.system != "":
+		return fmt.Errorf("%s has no chat template to put --system into", model)
+	}
+	s.raw = true
+	note("%s has no chat template: it continues the prompt as plain text", model)
+	return nil
+}
+
+// prompt returns the tokens to continue for what the user says.
+func (s *session) prompt(ctx context.Context, text string) ([]int32, error) {
+	t, err := s.engine.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	if s.raw {
+		return t.Encode(text, tokenizer.Options{Special: true})
+	}
+	c := chat.Conversation{AddGenerationPrompt: true}
+	if s.system != "" {
+		c.Messages = append(c.Messages, chat.System(s.system))
+	}
+	c.Messages = append(append(c.Messages, s.history...), chat.User(text))
+	rendered, err := s.engine.Prompt(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return t.Encode(rendered, tokenizer.Options{}) // the template writes special tokens itself
+}
+
+// answer prints the continuation of a prompt as it comes, and returns its
+// text: what there is of it when an error or ctx ends it.
+func (s *session) answer(ctx context.Context, prompt []int32) (string, error) {
+	t := timing{load: s.load, threads: s.engine.Threads(), prompt: len(prompt), asked: time.Now()}
+	var text strings.Builder
+	ids := []int32{}
+	for token, err := range s.engine.Generate(ctx, engine.Request{Prompt: prompt, Params: s.params}) {
+		if err != nil {
+			if text.Len() > 0 {
+				_ = s.endLine(text.String())
+			}
+			if s.verbose && t.tokens > 0 {
+				t.print(s.params.Seed)
+			}
+			return text.String(), err
+		}
+		t.token(token)
+		if s.ids {
+			ids = append(ids, token.ID)
+			continue
+		}
+		text.WriteString(token.Text)
+		if _, err := os.Stdout.WriteString(token.Text); err != nil {
+			return text.String(), err
+		}
+	}
+	var err error
+	if s.ids {
+		err = printJSON(ids)
+	} else {
+		err = s.endLine(text.String())
+	}
+	if s.verbose {
+		t.print(s.params.Seed)
+	}
+	return text.String(), err
+}
+
+// endLine ends the last line of a text.
+func (s *session) endLine(text string) error {
+	if s.ids || strings.HasSuffix(text, "\n") {
+		return nil
+	}
+	_, err := fmt.Println()
+	return err
+}
+
+// timing is what --verbose prints.
+type timing struct {
+	load               time.Duration
+	threads            int
+	prompt, tokens     int // lengths of prompt and answer
+	asked, first, last time.Time
+	finish             engine.FinishReason
+}
+
+func (t *timing) token(token engine.Token) {
+	t.last, t.finish = time.Now(), token.Finish
+	if t.tokens++; t.tokens == 1 {
+		t.first = t.last
+	}
+}
+
+// print writes to stderr. The first token comes with the prompt's step.
+func (t *timing) print(seed uint64) {
+	rate := func(tokens int, d time.Duration) string {
+		return fmt.Sprintf("%d tokens in %.2f s, %.1f tokens/s", tokens, d.Seconds(), float64(tokens)/max(d.Seconds(), 1e-9))
+	}
+	fmt.Fprintf(os.Stderr, "load:   %.2f s, %d threads\n", t.load.Seconds(), t.threads)
+	fmt.Fprintf(os.Stderr, "prompt: %s\n", rate(t.prompt, t.first.Sub(t.asked)))
+	fmt.Fprintf(os.Stderr, "answer: 1 token with the prompt, then %s\n", rate(t.tokens-1, t.last.Sub(t.first)))
+	fmt.Fprintf(os.Stderr, "finish: %s, seed %d\n", cmp.Or(t.finish, "stopped"), seed)
+}
+
+// hasTemplate reports whether the model at path is made for chat.
+func hasTemplate(path string) (bool, error) {
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	sources, err := engine.Templates(c)
+	return len(sources) > 0, err
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+)
+
+type showCmd struct {
+	Model string `arg:"" name:"MODEL" help:"Model to describe."`
+
+	JSON     bool `name:"json" help:"Print it as JSON; sizes are in bytes."`
+	Template bool `env:"FORETOKEN_SHOW_TEMPLATE" help:"Print the chat template instead."`
+}
+
+// Run describes the model.
+func (c *showCmd) Run() error {
+	path, err := locate(c.Model)
+	if err != nil {
+		return err
+	}
+	ckpt, err := checkpoint.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ckpt.Close()
+	source, err := template(ckpt)
+	if err != nil {
+		return err
+	}
+	if c.Template {
+		if source == "" {
+			return fmt.Errorf("%s has no chat template", c.Model)
+		}
+		_, err := io.WriteString(os.Stdout, source)
+		return err
+	}
+	d := description{Model: c.Model, Path: path, Template: source != ""}
+	if err := d.read(ckpt); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(d)
+	}
+	return d.print()
+}
+
+// print writes the description for people.
+func (d *description) print() error {
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(out, name+"\t"+format+"\n", args...) }
+	has := func(there bool) string {
+		if there {
+			return "yes"
+		}
+		return "no"
+	}
+	row("model", "%s", d.Model)
+	if d.Source != "" {
+		row("source", "%s", d.Source)
+	}
+	if d.Licence != "" {
+		row("licence", "%s", d.Licence)
+	}
+	row("architecture", "%s: %d layers of width %d, feed-forward %d", d.Architecture, d.Layers, d.Hidden, d.Intermediate)
+	row("attention", "%d heads of %d, %d of keys and values", d.Heads, d.HeadDim, d.KVHeads)
+	if d.Window > 0 {
+		row("sliding window", "%d tokens", d.Window)
+	}
+	row("parameters", "%s", count(d.Parameters))
+	row("context", "%d tokens", d.Context)
+	row("vocabulary", "%d tokens", d.Vocab)
+	row("tokenizer", "%s", has(d.Tokenizer))
+	row("chat template", "%s", has(d.Template))
+	row("sampling", "%s", d.samplingLine())
+	row("weights", "%s in %s", byteSize(d.WeightBytes), d.Format)
+	for _, s := range d.Types {
+		row("", "%s\t%s\t%.1f %%\ttensors: %d", s.Type, byteSize(s.Bytes), 100*float64(s.Bytes)/float64(max(d.WeightBytes, 1)), s.Tensors)
+	}
+	row("cache", "%s a token, half with --kv-cache-dtype f16 or bf16", byteSize(int64(d.CachePerToken)))
+	for _, m := range d.Memory {
+		row("memory", "%s for weights and %d tokens", byteSize(m.Bytes), m.Tokens)
+	}
+	for _, f := range d.Files {
+		row("file", "%s (%s)", f.Path, byteSize(f.Size))
+	}
+	return out.Flush()
+}
+
+func (d *description) samplingLine() string {
+	var parts []string
+	for _, name := range []string{"temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"} {
+		if v, ok := d.Sampling[name]; ok {
+			parts = append(parts, fmt.Sprint(name, " ", v))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing recommended"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count prints a number of parameters as model names do.
+func count(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.2f B", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f M", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d", n)
+}

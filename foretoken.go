@@ -1,0 +1,169 @@
+// Package foretoken runs language models in a Go program: no cgo, no separate
+// process.
+//
+//	m, err := foretoken.Open("smollm2:135m", foretoken.Options{})
+//	if err != nil { … }
+//	defer m.Close()
+//	for token, err := range m.Chat(ctx, foretoken.Conversation{Messages: []foretoken.Message{foretoken.User("Hello!")}}, m.Sampling()) {
+//		if err != nil { … }
+//		fmt.Print(token.Text)
+//	}
+//
+// An Engine may be used from many goroutines; its requests share one batch.
+package foretoken
+
+import (
+	"context"
+	"iter"
+
+	"github.com/foretoken/foretoken/internal/chat"
+	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/tokenizer"
+)
+
+// Options say how a model runs. The zero value is a good choice.
+type Options = engine.Options
+
+// Sampling says how tokens are chosen and when generation ends. Start from
+// Engine.Sampling or DefaultSampling: the zero value is not valid.
+type Sampling = sample.Params
+
+// DefaultSampling draws from the model's own distribution, without limits.
+func DefaultSampling() Sampling { return sample.Default() }
+
+// A Token is one generated token with the text that became certain with it.
+type Token = engine.Token
+
+// A FinishReason says why generation ended.
+type FinishReason = engine.FinishReason
+
+// Why generation ended.
+const (
+	Stop   = engine.Stop   // an end token or a stop string
+	Length = engine.Length // MaxTokens or the model's limit
+)
+
+// A Conversation is what a chat template renders; a Message one turn of it.
+type (
+	Conversation = chat.Conversation
+	Message      = chat.Message
+)
+
+// System is a message that tells the model how to behave.
+func System(text string) Message { return chat.System(text) }
+
+// User is a message of the user.
+func User(text string) Message { return chat.User(text) }
+
+// Assistant is a message of the model.
+func Assistant(text string) Message { return chat.Assistant(text) }
+
+// A Pooling says how the states of a text's tokens become one vector.
+type Pooling = engine.Pooling
+
+// The poolings. Embedding models say which they were trained for.
+const (
+	MeanPooling = engine.MeanPooling
+	LastPooling = engine.LastPooling
+)
+
+// ErrClosed ends the requests of an engine that is closed.
+var ErrClosed = engine.ErrClosed
+
+// An Engine runs one model.
+type Engine struct {
+	engine *engine.Engine
+}
+
+// Open loads a model: a directory with safetensors or GGUF files, a .gguf
+// file, a .safetensors file beside its config.json, or the name of a model
+// that Pull has fetched.
+func Open(model string, o Options) (*Engine, error) {
+	path, err := find(model)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(path, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{e}, nil
+}
+
+// Close ends all requests with ErrClosed and frees the model.
+func (e *Engine) Close() error { return e.engine.Close() }
+
+// Sampling returns the parameters that the model's files recommend.
+func (e *Engine) Sampling() Sampling { return e.engine.Sampling() }
+
+// A Request asks for the continuation of a text or of tokens.
+type Request struct {
+	Prompt   string  // encoded with the model's beginning-of-sequence token
+	Tokens   []int32 // in place of Prompt; used as they are
+	Sampling Sampling
+	// KeepSpecial leaves special tokens in the text.
+	KeepSpecial bool
+}
+
+// Generate yields the tokens of a continuation as they come. The last has a
+// FinishReason. Leaving the loop or cancelling ctx aborts the request.
+func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error] {
+	tokens := r.Tokens
+	if tokens == nil {
+		var err error
+		if tokens, err = e.encode(r.Prompt, true); err != nil {
+			return fails(err)
+		}
+	}
+	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: r.Sampling, KeepSpecial: r.KeepSpecial})
+}
+
+// Chat yields the tokens of the model's answer to a conversation, rendered
+// with the model's own template.
+func (e *Engine) Chat(ctx context.Context, c Conversation, s Sampling) iter.Seq2[Token, error] {
+	prompt, err := e.engine.Prompt(ctx, c)
+	if err != nil {
+		return fails(err)
+	}
+	tokens, err := e.encode(prompt, false)
+	if err != nil {
+		return fails(err)
+	}
+	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: s})
+}
+
+// Embed returns the pooled final states of a text, scaled to length 1.
+func (e *Engine) Embed(ctx context.Context, text string, p Pooling) ([]float32, error) {
+	tokens, err := e.encode(text, true)
+	if err != nil {
+		return nil, err
+	}
+	return e.engine.Embed(ctx, tokens, p)
+}
+
+// Tokenize returns the tokens of a text, without those that mark its
+// beginning and end. Special tokens in the text are recognised.
+func (e *Engine) Tokenize(text string) ([]int32, error) { return e.encode(text, false) }
+
+// Detokenize returns the text of tokens, special ones included.
+func (e *Engine) Detokenize(tokens []int32) (string, error) {
+	t, err := e.engine.Tokenizer()
+	if err != nil {
+		return "", err
+	}
+	return t.Decode(tokens, false), nil
+}
+
+func (e *Engine) encode(text string, special bool) ([]int32, error) {
+	t, err := e.engine.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	return t.Encode(text, tokenizer.Options{Special: special})
+}
+
+func fails(err error) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) { yield(Token{}, err) }
+}
+

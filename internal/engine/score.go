@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// scoreRows is how many rows of logits are computed at once; it bounds memory
+// and changes no bits.
+const scoreRows = 32
+
+// Score evaluates tokens from position 0 on and calls visit with the row
+// index and the logits of every row from first on, in order. chunk is the
+// number of rows of a step; 0 takes all at once. The logits are valid during
+// the call only.
+func (e *Engine) Score(ctx context.Context, tokens []int32, first, chunk int, visit func(row int, logits []float32) error) error {
+	return e.exclusive(ctx, func() error {
+		return e.forward(ctx, tokens, chunk, func(from int, rows []int) error {
+			for len(rows) > 0 && from+rows[0] < first {
+				rows = rows[1:]
+			}
+			for len(rows) > 0 {
+				n := min(len(rows), scoreRows)
+				logits := e.runner.Logits(rows[:n])
+				vocab := len(logits) / n
+				for i, row := range rows[:n] {
+					if err := visit(from+row, logits[i*vocab:(i+1)*vocab]); err != nil {
+						return err
+					}
+				}
+				rows = rows[n:]
+			}
+			return nil
+		})
+	})
+}
+
+// forward runs tokens through the model, chunk rows at a time, and calls
+// visit after each step with the index of its first token and its rows.
+func (e *Engine) forward(ctx context.Context, tokens []int32, chunk int, visit func(from int, rows []int) error) error {
+	if len(tokens) == 0 || len(tokens) > e.maxLen {
+		return fmt.Errorf("sequence of %d tokens: expected 1 to %d", len(tokens), e.maxLen)
+	}
+	if chunk <= 0 {
+		chunk = len(tokens)
+	}
+	var table kvcache.Table
+	defer e.cache.Release(&table)
+	for {
+		err := e.cache.Grow(&table, len(tokens))
+		if err == nil {
+			break
+		}
+		if len(e.loop.running) == 0 {
+			return err
+		}
+		e.retract()
+	}
+	var step nn.Step
+	for from := 0; from < len(tokens); from += chunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := tokens[from:min(from+chunk, len(tokens))]
+		step.Reset()
+		step.Add(&table, from, part)
+		if err := e.runner.Run(&step); err != nil {
+			return err
+		}
+		rows := make([]int, len(part))
+		for i := range rows {
+			rows[i] = i
+		}
+		if err := visit(from, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Pooling says how the states of a text's tokens become one vector.
+type Pooling string
+
+// The poolings. Embedding models say which they were trained for.
+const (
+	MeanPooling Pooling = "mean"
+	LastPooling Pooling = "last"
+)
+
+// Embed returns the pooled final states of tokens, scaled to length 1:
+// [hidden] values.
+func (e *Engine) Embed(ctx context.Context, tokens []int32, pooling Pooling) ([]float32, error) {
+	if pooling != MeanPooling && pooling != LastPooling {
+		return nil, fmt.Errorf("pooling %q: expected %s or %s", pooling, MeanPooling, LastPooling)
+	}
+	vector := make([]float64, e.Config().Hidden)
+	err := e.exclusive(ctx, func() error {
+		return e.forward(ctx, tokens, maxStepRows, func(from int, rows []int) error {
+			if pooling == LastPooling {
+				if from+len(rows) < len(tokens) {
+					return nil
+				}
+				rows = rows[len(rows)-1:]
+			}
+			for i, v := range e.runner.Hidden(rows) {
+				vector[i%len(vector)] += float64(v)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var sum float64
+	for _, v := range vector {
+		sum += v * v
+	}
+	out := make([]float32, len(vector))
+	for i, v := range vector {
+		out[i] = float32(v / math.Sqrt(max(sum, math.SmallestNonzeroFloat64)))
+	}
+	return out, nil
+}
