@@ -63,7 +63,6 @@ func ExampleEngine_Chat() {
 			foretoken.System("You answer in one word."),
 			foretoken.User("What is the capital of France?"),
 		},
-		AddGenerationPrompt: true,
 	}
 	n := 0
 	for _, err := range engine.Chat(context.Background(), c, sampling) {

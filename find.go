@@ -37,7 +37,7 @@ func find(model string) (string, error) {
 	}
 	m, ok := store.Find(model)
 	if !ok {
-		return "", fmt.Errorf("%s: no such file or directory, nor the name of a pulled model", model)
+		return "", fmt.Errorf("%s: no such file or directory, nor the name of a model that was pulled", model)
 	}
 	return m.Path, nil
 }

@@ -1,11 +1,16 @@
 // Package foretoken runs language models in a Go program: no cgo, no separate
 // process.
 //
-//	m, err := foretoken.Open("smollm2:135m", foretoken.Options{})
-//	if err != nil { … }
-//	defer m.Close()
-//	for token, err := range m.Chat(ctx, foretoken.Conversation{Messages: []foretoken.Message{foretoken.User("Hello!")}}, m.Sampling()) {
-//		if err != nil { … }
+//	engine, err := foretoken.Open("smollm2:135m", foretoken.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer engine.Close()
+//	c := foretoken.Conversation{Messages: []foretoken.Message{foretoken.User("Hello!")}}
+//	for token, err := range engine.Chat(ctx, c, engine.Sampling()) {
+//		if err != nil {
+//			return err
+//		}
 //		fmt.Print(token.Text)
 //	}
 //
@@ -23,17 +28,49 @@ import (
 )
 
 // Options say how a model runs. The zero value is a good choice.
+//
+//	Threads      int    // workers; 0: the processors that this process may use
+//	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
+//	DType        string // activations: "auto" or "float32"
+//	KVCacheDType string // "auto", "f32", "f16" or "bf16"
 type Options = engine.Options
 
 // Sampling says how tokens are chosen and when generation ends. Start from
 // Engine.Sampling or DefaultSampling: the zero value is not valid.
+//
+//	Temperature         float32  // 0: always the most likely token
+//	TopK                int      // 0: off
+//	TopP, MinP, TypicalP float32 // 1, 0, 1: off
+//	RepetitionPenalty   float32  // 1: off
+//	PresencePenalty     float32  // 0: off
+//	FrequencyPenalty    float32  // 0: off
+//	LogitBias           map[int32]float32
+//	MinTokens           int
+//	MaxTokens           int      // 0: as many as the context holds
+//	Stop                []string // end before one of these texts
+//	StopIDs             []int32  // end at one of these tokens
+//	IncludeStop         bool     // leave the stop string in the text
+//	IgnoreEOS           bool
+//	Seed                uint64   // same seed, same tokens
+//	LogProbs            int      // -1: none; n: of the token and the n most likely
+//	ProcessedLogProbs   bool     // of the distribution drawn from, not the model's own
 type Sampling = sample.Params
 
 // DefaultSampling draws from the model's own distribution, without limits.
 func DefaultSampling() Sampling { return sample.Default() }
 
-// A Token is one generated token with the text that became certain with it.
+// A Token is one generated token.
+//
+//	ID      int32
+//	Text    string         // what became certain with this token; may be empty
+//	Finish  FinishReason   // empty but for the last token
+//	LogProb float64        // if the request asked for it
+//	Top     []TokenLogProb // the most likely tokens, likewise
 type Token = engine.Token
+
+// A TokenLogProb is a Token id with the natural logarithm LogProb of its
+// probability.
+type TokenLogProb = sample.TokenLogProb
 
 // A FinishReason says why generation ended.
 type FinishReason = engine.FinishReason
@@ -44,11 +81,38 @@ const (
 	Length = engine.Length // MaxTokens or the model's limit
 )
 
-// A Conversation is what a chat template renders; a Message one turn of it.
-type (
-	Conversation = chat.Conversation
-	Message      = chat.Message
-)
+// A Conversation is what the model's chat template renders.
+//
+//	Messages             []Message
+//	Tools                []any             // functions as the OpenAI API lists them, from ParseJSON
+//	AddGenerationPrompt  bool              // end where the answer begins; Chat does unless the next is set
+//	ContinueFinalMessage bool              // end inside the last message, to write on
+//	Kwargs               *Object           // more variables for the template, from ParseJSON
+//	SpecialTokens        map[string]string // set from the tokenizer
+//	Now                  time.Time         // for templates that print the date
+type Conversation = chat.Conversation
+
+// A Message is one turn of a conversation. System, User, Assistant and
+// ToolResult make the usual ones.
+//
+//	Role             string
+//	Content          any    // a string, nil, or a list of parts from ParseJSON
+//	ReasoningContent string // what the model thought before it answered
+//	Name             string
+//	ToolCalls        []ToolCall
+//	ToolCallID       string // of a tool's result
+type Message = chat.Message
+
+// A ToolCall is a call of a function by the model: ID, Name and Arguments,
+// which is a JSON object.
+type ToolCall = chat.ToolCall
+
+// An Object is a JSON object that keeps the order of its keys.
+type Object = chat.Object
+
+// ParseJSON reads a JSON value, keeping the order of keys, for the fields of
+// conversations that hold JSON.
+func ParseJSON(data []byte) (any, error) { return chat.DecodeJSON(data) }
 
 // System is a message that tells the model how to behave.
 func System(text string) Message { return chat.System(text) }
@@ -57,7 +121,10 @@ func System(text string) Message { return chat.System(text) }
 func User(text string) Message { return chat.User(text) }
 
 // Assistant is a message of the model.
-func Assistant(text string) Message { return chat.Assistant(text) }
+func Assistant(text string, calls ...ToolCall) Message { return chat.Assistant(text, calls...) }
+
+// ToolResult is the result of a tool call.
+func ToolResult(callID, name, text string) Message { return chat.ToolResult(callID, name, text) }
 
 // A Pooling says how the states of a text's tokens become one vector.
 type Pooling = engine.Pooling
@@ -122,6 +189,7 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error
 // Chat yields the tokens of the model's answer to a conversation, rendered
 // with the model's own template.
 func (e *Engine) Chat(ctx context.Context, c Conversation, s Sampling) iter.Seq2[Token, error] {
+	c.AddGenerationPrompt = !c.ContinueFinalMessage
 	prompt, err := e.engine.Prompt(ctx, c)
 	if err != nil {
 		return fails(err)
@@ -166,4 +234,3 @@ func (e *Engine) encode(text string, special bool) ([]int32, error) {
 func fails(err error) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) { yield(Token{}, err) }
 }
-

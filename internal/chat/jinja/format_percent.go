@@ -220,7 +220,7 @@ func (m *machine) convert(c conversion, v value.Value) (string, error) {
 			return "", typeErrorf("%%%c format: an integer is required, not float", c.verb)
 		}
 		if c.verb == 'c' {
-			f.precision = -1
+			f.precision, f.sign, f.alt = -1, 0, false
 			return m.formatNumber(n, f)
 		}
 		return m.formatDigits(n, f)

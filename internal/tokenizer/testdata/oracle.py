@@ -44,7 +44,7 @@ CASES = {
     "gemma": (N.Replace(" ", "▁"), P.Split(" ", "merged_with_previous"), D.Sequence(LLAMA_DECODER[:3]),
               {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}, [AddedToken("\n\n", normalized=False)], None),
     "unknown": (N.Sequence([N.NFKC(), N.Lowercase(), N.Strip()]), P.Sequence([P.Whitespace(), P.Digits(True)]), None, {"unk_token": "<unk>"},
-                [AddedToken("Yes", normalized=True), AddedToken("</s>", special=True, rstrip=True, normalized=False)], "$A </s>"),
+                [AddedToken("yes", normalized=True), AddedToken("</s>", special=True, rstrip=True, normalized=False)], "$A </s>"),
     "words": (N.Sequence([N.NFD(), N.StripAccents()]), P.Metaspace(prepend_scheme="first"), D.Metaspace(prepend_scheme="first"),
               {"end_of_word_suffix": "$"}, [], None),
     "grouped": (N.Replace(Regex(r"\s+"), " "), P.Sequence([split(r"\d{1,3}(?=(?:\d{3})*\b)"), split(r"\p{Lu}", "merged_with_next"),
@@ -60,9 +60,9 @@ def train(normalizer, pre, options):
         t.pre_tokenizer = pre
     special = ["<unk>"] * ("unk_token" in options) + BYTES * bool(options.get("byte_fallback"))
     size = 340 if "byte_fallback" in options else 140
+    suffix = {k: v for k, v in options.items() if k == "end_of_word_suffix"}
     t.train_from_iterator(TRAIN, T.BpeTrainer(
-        vocab_size=size, special_tokens=special, limit_alphabet=60, show_progress=False,
-        end_of_word_suffix=options.get("end_of_word_suffix")))
+        vocab_size=size, special_tokens=special, limit_alphabet=60, show_progress=False, **suffix))
     state = json.loads(t.to_str())
     state["added_tokens"] = []
     return Tokenizer.from_str(json.dumps(state))
