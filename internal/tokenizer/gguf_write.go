@@ -59,6 +59,9 @@ func (t *Tokenizer) writeCommon(meta map[string]any) error {
 			meta[ggml+key+"_token_id"] = uint32(id)
 		}
 	}
+	if id := t.unknown(); id >= 0 {
+		meta[ggml+"unknown_token_id"] = uint32(id)
+	}
 	if t.bos >= 0 {
 		meta[ggml+"bos_token_id"] = uint32(t.bos)
 	}
@@ -73,13 +76,24 @@ func (t *Tokenizer) writeCommon(meta map[string]any) error {
 	return nil
 }
 
+// unknown is the token for characters that no other covers, -1 if there is none.
+func (t *Tokenizer) unknown() int32 {
+	if m, ok := t.model.(*bpe); ok && m.unk >= 0 {
+		return m.unk
+	}
+	if id, ok := t.ID(t.special["unk_token"]); ok && t.kinds[id]&kindSpecial != 0 {
+		return id
+	}
+	return -1
+}
+
 func (t *Tokenizer) ggufToken(id int32) (string, int32) {
 	text := t.vocab.texts[id]
 	_, isByte := byteTokenValue(text)
 	switch {
 	case !t.vocab.known[id]:
 		return fmt.Sprintf("[PAD%d]", id), typeUnused
-	case text == t.special["unk_token"] && t.kinds[id]&kindSpecial != 0:
+	case id == t.unknown():
 		return text, typeUnknown
 	case t.kinds[id]&kindSpecial != 0:
 		return text, typeControl
@@ -252,7 +266,7 @@ func (m *bpe) scores(t *Tokenizer) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spm.merges.count != len(merges) || len(spm.extra) > 0 {
+	if spm.merges.count != len(merges) {
 		return nil, fmt.Errorf("%d merges, but the tokens can be made in %d ways: the merges do not come from scores", len(merges), spm.merges.count)
 	}
 	for _, x := range merges {

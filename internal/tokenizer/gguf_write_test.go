@@ -83,7 +83,21 @@ func TestGGUFRoundTrip(t *testing.T) {
 	}
 }
 
+func (f file) decoded(decoder any) file {
+	f.Decoder = decoder
+	return f
+}
+
 func TestTokenizersThatGGUFCannotExpress(t *testing.T) {
+	bytes := []string{}
+	for b := range 256 {
+		bytes = append(bytes, "<0x"+hexByte(byte(b))+">")
+	}
+	sentencePiece := func(merges ...string) file {
+		model := obj{"type": "BPE", "vocab": vocabulary(append(bytes, "a", "b", "ab", "ba", "aba")...), "merges": merges, "byte_fallback": true}
+		return file{Model: model, Normalizer: obj{"type": "Replace", "pattern": obj{"String": " "}, "content": "▁"},
+			Decoder: sequence("decoders", unmarkStep, obj{"type": "ByteFallback"}, obj{"type": "Fuse"})}
+	}
 	bytePre := obj{"type": "ByteLevel", "add_prefix_space": false}
 	for _, c := range []struct {
 		want string
@@ -104,6 +118,10 @@ func TestTokenizersThatGGUFCannotExpress(t *testing.T) {
 		{"not those of a SentencePiece model", file{Model: bpeModel("a")}},
 		{"the tokens put before a text are not BOS alone", file{Pre: bytePre, Post: template([]int{0, 1}, nil)}},
 		{"the tokens put after a text are not EOS alone", file{Pre: bytePre, Post: template(nil, []int{0})}},
+		{"the merges that make token 260 are not next to each other", sentencePiece("a b", "ab a", "b a", "a ba")},
+		{"3 merges, but the tokens can be made in 4 ways", sentencePiece("a b", "b a", "ab a")},
+		{"the decoder is not that of a SentencePiece model", sentencePiece("a b").decoded(llamaDecode)},
+		{"neither byte-level nor has all byte tokens", file{Normalizer: sentencePiece().Normalizer, Model: bpeModel("a")}},
 		{"the decoder is not ByteLevel alone", file{Pre: bytePre, Decoder: llamaDecode}},
 	} {
 		if c.Model == nil {

@@ -14,7 +14,7 @@ type Limits struct {
 	// Steps is how much work it may do: some ten to a loop's iteration, one per 256 bytes of text
 	// touched. Default 2^31, far more than fits in Time: for tests that must not depend on a clock.
 	Steps int
-	// Memory is how many bytes of strings and lists it may make, freed or not. Default 256 MiB.
+	// Memory is how many bytes of strings and lists it may make, freed or not. Default 128 MiB.
 	Memory int
 	// Text is how many bytes the result, or any one string on the way to it, may have. Default 32 MiB. It
 	// also bounds how long a single operation takes, and so how late a rendering notices that its time is
@@ -34,7 +34,7 @@ func (l Limits) withDefaults() Limits {
 		l.Time = 10 * time.Second
 	}
 	def(&l.Steps, 1<<31-1)
-	def(&l.Memory, 256<<20)
+	def(&l.Memory, 128<<20)
 	def(&l.Text, 32<<20)
 	def(&l.Calls, 256)
 	return l

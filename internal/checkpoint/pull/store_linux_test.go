@@ -33,7 +33,7 @@ func TestDefault(t *testing.T) {
 				t.Setenv(name, "")
 			}
 			t.Setenv("HOME", home)
-			for _, v := range strings.FieldsSeq(c.env) {
+			for v := range strings.FieldsSeq(c.env) {
 				name, value, _ := strings.Cut(v, "=")
 				t.Setenv(name, value)
 			}
