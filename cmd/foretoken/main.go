@@ -57,7 +57,7 @@ func command(args []string) int {
 		args = []string{"--help"}
 	}
 	unsetEmpty()
-	c, err := newParser().Parse(args)
+	c, err := newParser(&verbs{}).Parse(args)
 	if err != nil {
 		return report(withHelp(err), nil)
 	}
@@ -83,8 +83,8 @@ func unsetEmpty() {
 	}
 }
 
-func newParser() *kong.Kong {
-	return kong.Must(&verbs{},
+func newParser(v *verbs) *kong.Kong {
+	return kong.Must(v,
 		kong.Name("foretoken"),
 		kong.Description(about),
 		kong.DefaultEnvars("FORETOKEN"),

@@ -118,7 +118,7 @@ func size(ts *testscript.TestScript, neg bool, args []string) {
 // different things by the same one.
 func TestEnvironmentVariables(t *testing.T) {
 	flags := map[string]*kong.Flag{}
-	for _, verb := range newParser().Model.Children {
+	for _, verb := range newParser(&verbs{}).Model.Children {
 		for _, flag := range verb.Flags {
 			if flag.Name == "help" {
 				continue
@@ -154,6 +154,7 @@ func TestNearest(t *testing.T) {
 		"hf:org/sme-model": "hf:org/some-model",
 		"llama":            "",
 		"":                 "",
+		"sm":               "", // too short to mean one
 		"gemma4:1b":        "",
 	} {
 		if got := nearest(word, names); got != want {

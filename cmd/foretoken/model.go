@@ -150,11 +150,11 @@ func isBuiltin(name string) bool {
 }
 
 // nearest returns the name that was most likely meant, "" if none comes close:
-// one that word begins, or one at most a quarter of its letters away.
+// one that word begins (with three letters or more), or one at most a quarter of its letters away.
 func nearest(word string, names []string) string {
 	best, distance := "", len(word)/4+1
 	for _, name := range names {
-		if word != "" && strings.HasPrefix(name, word) {
+		if len(word) > 2 && strings.HasPrefix(name, word) {
 			return name
 		}
 		if d := editDistance(word, name); d < distance {

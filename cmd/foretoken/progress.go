@@ -25,15 +25,20 @@ func pullModel(ctx context.Context, model string) (pull.Model, error) {
 // progress shows what a long task does on stderr: a bar on a terminal; else
 // downloads, which may take minutes, have a line for each part.
 type progress struct {
-	unit string // of what is counted
-	part string
-	bar  *progressbar.ProgressBar
+	unit    string // of what is counted
+	part    string
+	skipped string // the source that did not work, until another one is tried
+	bar     *progressbar.ProgressBar
 }
 
 const unitBytes = "bytes"
 
 // event is a pull.Progress.
 func (p *progress) event(e pull.Event) {
+	if p.skipped != "" && e.Source != p.skipped {
+		note("%s did not work; trying %s", p.skipped, e.Source)
+		p.skipped = ""
+	}
 	switch e.Stage {
 	case pull.StageWait:
 		p.end()
@@ -44,7 +49,7 @@ func (p *progress) event(e pull.Event) {
 		p.step("unpacking "+e.File, e.Done, e.Total)
 	case pull.StageSkip:
 		p.end()
-		note("%s: %s; trying the next source", e.Source, oneLine(e.Err))
+		p.skipped = e.Source // why matters if no other works, and is then part of the error
 	}
 }
 

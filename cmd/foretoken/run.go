@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,11 +61,11 @@ func (t *tokenIDs) UnmarshalText(text []byte) error {
 	}
 	*t = tokenIDs{}
 	for field := range strings.SplitSeq(list, ",") {
-		var id int32
-		if _, err := fmt.Sscanf(strings.TrimSpace(field)+"\n", "%d\n", &id); err != nil {
+		id, err := strconv.ParseInt(strings.TrimSpace(field), 10, 32)
+		if err != nil {
 			return fmt.Errorf("%q is not a token id; the form is 1,2,3", field)
 		}
-		*t = append(*t, id)
+		*t = append(*t, int32(id))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -16,16 +17,20 @@ type wants struct {
 }
 
 // probeLimits are in steps, not seconds: the answer must not depend on how busy the machine is.
-var probeLimits = jinja.Limits{Steps: 4 << 20, Memory: 16 << 20}
+var probeLimits = jinja.Limits{Steps: 1 << 20, Memory: 16 << 20}
 
 // probe renders a conversation with a call in each form, and takes the first one in which the call comes
 // out: without an error, and without Python's way of printing a dict or None.
 func (t *Template) probe() wants {
 	for _, withResult := range []bool{true, false} {
 		for _, text := range []bool{false, true} {
+			null, err1 := t.probeCall(text, nil, withResult)
+			empty, err2 := t.probeCall(text, "", withResult)
+			var limit *LimitError
+			if errors.As(err1, &limit) || errors.As(err2, &limit) {
+				return wants{}
+			}
 			w := wants{argumentsText: text}
-			null := t.probeCall(text, nil, withResult)
-			empty := t.probeCall(text, "", withResult)
 			w.null = null != "" && strings.Count(null, "None") <= strings.Count(empty, "None")
 			w.nullOnly = w.null && empty == ""
 			if w.null || empty != "" {
@@ -36,8 +41,8 @@ func (t *Template) probe() wants {
 	return wants{} // it prints no calls at all
 }
 
-// probeCall returns the rendering if it shows the call as it should be, else "".
-func (t *Template) probeCall(argumentsText bool, content Value, withResult bool) string {
+// probeCall returns the rendering if it shows the call as it should be, else "" and the error, if any.
+func (t *Template) probeCall(argumentsText bool, content Value, withResult bool) (string, error) {
 	const id = "probe1234" // nine letters and digits: Mistral's templates insist
 	var arguments Value = NewObject("probe_key", "probe_value")
 	if argumentsText {
@@ -64,7 +69,7 @@ func (t *Template) probeCall(argumentsText bool, content Value, withResult bool)
 
 	text, err := t.jinja.Render(context.Background(), vars, time.Time{}, probeLimits)
 	if err != nil || !strings.Contains(text, "probe_value") || strings.Contains(text, "'probe_key'") {
-		return ""
+		return "", err
 	}
-	return text
+	return text, nil
 }

@@ -29,6 +29,7 @@ func TestAddedTokens(t *testing.T) {
 		{"single_word", []obj{added(100, "ab", "single_word")}, nil, "ab cab ab_ ab.", "ab| |c|a|b| |a|b|_| |ab|."},
 		{"a match dropped by single_word is not retried shorter", []obj{added(100, "abc", "single_word"), added(101, "ab")}, nil, "abcd abc",
 			"a|b|c|d| |abc"},
+		{"the search goes on after it", []obj{added(100, "abc", "single_word"), added(101, "bc")}, nil, "abcd", "a|b|c|d"},
 		{"content in the vocabulary", []obj{added(0, "a", "special")}, nil, "ba", "b|a"},
 		{"raw tokens before normalized ones", []obj{added(100, "ab", "normalized"), added(101, "bc")}, nil, "abc", "a|bc"},
 		{"normalized content", []obj{added(100, "Yes", "normalized")}, obj{"type": "Lowercase"}, "YESyesYes", "Yes|Yes|Yes"},
@@ -41,6 +42,15 @@ func TestAddedTokens(t *testing.T) {
 			tok := file{Added: c.added, Normalizer: c.normalizer, Model: letters}.load(t)
 			checkTokens(t, tok, c.text, Options{}, strings.Split(c.want, "|")...)
 		})
+	}
+}
+
+// Metaspace with prepend_scheme first puts its mark before the first piece of the text, and not before one that follows an added token.
+func TestFirstMeansTheWholeText(t *testing.T) {
+	for _, flags := range [][]string{nil, {"normalized"}} {
+		tok := file{Model: bpeModel("ab▁"), Pre: obj{"type": "Metaspace", "prepend_scheme": "first"}, Added: []obj{added(3, "<s>", flags...)}}.load(t)
+		checkTokens(t, tok, "a<s>b", Options{}, "▁", "a", "<s>", "b")
+		checkTokens(t, tok, "<s>b", Options{}, "<s>", "b")
 	}
 }
 

@@ -33,8 +33,9 @@ func (m *machine) item(v, key value.Value) (value.Value, error) {
 	case *undefined:
 		return nil, x.fail()
 	case *value.Object:
-		if item, ok, _ := x.GetKey(key); ok {
-			return item, nil
+		item, ok, err := m.get(x, key)
+		if ok || err != nil {
+			return item, err
 		}
 	default:
 		if i, ok := index(key); ok {
@@ -50,6 +51,16 @@ func (m *machine) item(v, key value.Value) (value.Value, error) {
 		}
 	}
 	return missing(v, key), nil
+}
+
+// get returns the value of a key that an object may have, or may not even be able to have.
+func (m *machine) get(o *value.Object, key value.Value) (v value.Value, ok bool, err error) {
+	if s, isStr := str(key); isStr {
+		v, ok = o.Get(s)
+		return v, ok, m.touch(len(s))
+	}
+	v, ok, _ = o.GetKey(key)
+	return v, ok, m.step(1)
 }
 
 // at returns item i of a sequence; a negative i counts from the end.

@@ -219,6 +219,11 @@ func uniqueFilter(m *machine, v value.Value, p params) (value.Value, error) {
 		if !ok {
 			return nil, false, typeErrorf("unhashable type: '%s'", typeName(k))
 		}
+		if s, ok := str(k); ok {
+			if err := m.touch(len(s)); err != nil {
+				return nil, false, err
+			}
+		}
 		if seen[h] {
 			return nil, false, nil
 		}

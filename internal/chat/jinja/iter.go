@@ -189,6 +189,9 @@ func (m *machine) contains(v, x value.Value) (bool, error) {
 		if !hashable {
 			return false, typeErrorf("unhashable type: '%s'", typeName(x))
 		}
+		if s, ok := str(x); ok {
+			return found, m.touch(len(s))
+		}
 		return found, nil
 	}
 	it, err := m.iterate(v)

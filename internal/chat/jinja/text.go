@@ -83,9 +83,15 @@ type printer struct {
 func (p *printer) repr(v value.Value) error {
 	switch v := v.(type) {
 	case string:
-		return p.write(quote(v))
+		return quoteTo(v, p.write)
 	case markup:
-		return p.write("Markup(" + quote(string(v)) + ")")
+		if err := p.write("Markup("); err != nil {
+			return err
+		}
+		if err := quoteTo(string(v), p.write); err != nil {
+			return err
+		}
+		return p.write(")")
 	case *value.List:
 		return p.items("[", v.Items, "]")
 	case *value.Tuple:
@@ -167,36 +173,49 @@ func (p *printer) object(o *value.Object) error {
 
 // quote returns Python's repr of a string: single quotes unless only double ones avoid an escape.
 func quote(s string) string {
-	q := byte('\'')
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		q = '"'
-	}
 	var b strings.Builder
-	b.Grow(len(s) + 2)
-	b.WriteByte(q)
-	for _, r := range s {
-		switch {
-		case r == rune(q) || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-	}
-	b.WriteByte(q)
+	quoteTo(s, func(part string) error {
+		b.WriteString(part)
+		return nil
+	})
 	return b.String()
+}
+
+func quoteTo(s string, write func(part string) error) error {
+	q := "'"
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		q = `"`
+	}
+	if err := write(q); err != nil {
+		return err
+	}
+	start := 0
+	for i, r := range s {
+		esc := ""
+		switch {
+		case r == '\\' || r == rune(q[0]):
+			esc = `\` + string(r)
+		case r == '\n':
+			esc = `\n`
+		case r == '\r':
+			esc = `\r`
+		case r == '\t':
+			esc = `\t`
+		case unicode.IsPrint(r):
+			continue
+		case r < 0x100:
+			esc = fmt.Sprintf(`\x%02x`, r)
+		case r < 0x10000:
+			esc = fmt.Sprintf(`\u%04x`, r)
+		default:
+			esc = fmt.Sprintf(`\U%08x`, r)
+		}
+		if err := write(s[start:i] + esc); err != nil {
+			return err
+		}
+		start = i + utf8.RuneLen(r)
+	}
+	return write(s[start:] + q)
 }
 
 // escapeHTML is MarkupSafe's escape.

@@ -69,10 +69,15 @@ type (
 )
 
 // Hash returns a comparable stand-in for v: two hashable values are equal in Python exactly if their
-// stand-ins are equal in Go (1, 1.0 and True are one key). ok is false for lists and objects.
-func Hash(v Value) (key any, ok bool) { return hash(v, 0) }
+// stand-ins are equal in Go (1, 1.0 and True are one key). ok is false for lists and objects, and for
+// tuples that nest absurdly deep or large.
+func Hash(v Value) (key any, ok bool) {
+	room := 1 << 16
+	return hash(v, 100, &room)
+}
 
-func hash(v Value, depth int) (key any, ok bool) {
+// hash looks at most depth levels into tuples and takes at most room bytes of them.
+func hash(v Value, depth int, room *int) (key any, ok bool) {
 	switch v := v.(type) {
 	case nil, string, int64:
 		return v, true
@@ -87,23 +92,26 @@ func hash(v Value, depth int) (key any, ok bool) {
 				return int64(v), true
 			}
 			if i, _ := big.NewFloat(v).Int(nil); i != nil {
-				return hash(Int(i), depth)
+				return hash(Int(i), depth, room)
 			}
 		}
 		return v, true
 	case *big.Int:
 		return bigKey(v.String()), true
 	case *Tuple:
-		if depth > 100 {
+		if depth == 0 {
 			return nil, false
 		}
 		var b strings.Builder
 		for _, item := range v.Items {
-			k, ok := hash(item, depth+1)
+			k, ok := hash(item, depth-1, room)
 			if !ok {
 				return nil, false
 			}
 			part := keyText(k)
+			if *room -= len(part) + 1; *room < 0 {
+				return nil, false
+			}
 			b.WriteString(strconv.Itoa(len(part)))
 			b.WriteByte(':')
 			b.WriteString(part)

@@ -74,19 +74,17 @@ func (p *parser) parseFor(line int) Stmt {
 		n.Filter = p.expression()
 	}
 	n.Recursive = p.skipName("recursive")
-	parse := func() []Stmt {
-		p.loops++
-		stmts := p.body("for", "endfor", "else")
-		p.loops--
-		return stmts
-	}
+	scope := p.scope
 	if n.Recursive { // a function: an outer loop cannot be left from within
-		n.Body = p.function(parse)
-	} else {
-		n.Body = p.scope(parse)
+		scope = p.function
 	}
+	n.Body = scope(func() []Stmt {
+		p.loops++
+		defer func() { p.loops-- }()
+		return p.body("for", "else", "endfor")
+	})
 	if p.next().text == "else" {
-		n.Else = p.scope(func() []Stmt { return p.bodyToEnd("else", "endfor") })
+		n.Else = scope(func() []Stmt { return p.bodyToEnd("else", "endfor") })
 	}
 	return n
 }
