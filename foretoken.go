@@ -161,8 +161,12 @@ func Open(model string, o Options) (*Engine, error) {
 // Close ends all requests with ErrClosed and frees the model.
 func (e *Engine) Close() error { return e.engine.Close() }
 
-// Sampling returns the parameters that the model's files recommend.
-func (e *Engine) Sampling() Sampling { return e.engine.Sampling() }
+// Sampling returns the parameters that the model's files recommend; what they
+// do not mention is as in DefaultSampling.
+func (e *Engine) Sampling() Sampling {
+	s, _ := e.engine.Sampling()
+	return s
+}
 
 // A Request asks for the continuation of a text or of tokens.
 type Request struct {

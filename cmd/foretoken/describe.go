@@ -9,8 +9,6 @@ import (
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 	"github.com/foretoken/foretoken/internal/engine"
-	"github.com/foretoken/foretoken/internal/kvcache"
-	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/tensor"
 )
@@ -66,26 +64,18 @@ type fileSize struct {
 }
 
 // read fills in all but Model, Path and Template.
-func (d *description) read(c *checkpoint.Checkpoint) error {
-	m, err := model.Load(c)
-	if err != nil {
-		return err
-	}
-	e, err := engine.Open(d.Path, engine.Options{Threads: 1})
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	config := m.Config()
+func (d *description) read(e *engine.Engine) error {
+	c, config := e.Checkpoint(), e.Config()
 	d.Format, d.Architecture = c.Format().String(), config.Architecture
 	d.Layers, d.Hidden, d.Intermediate = config.Layers, config.Hidden, config.Intermediate
 	d.Heads, d.KVHeads, d.HeadDim = config.Heads, config.KVHeads, config.HeadDim
 	d.Window, d.Tied, d.Vocab, d.Context = config.Window, config.TieEmbeddings, config.Vocab, config.Context
-	_, err = e.Tokenizer()
+	_, err := e.Tokenizer()
 	d.Tokenizer = err == nil
-	d.Sampling = recommended(e.Sampling())
+	params, _ := e.Sampling()
+	d.Sampling = recommended(params)
 	d.weights(c)
-	d.CachePerToken = kvcache.BytesPerToken(m.Cache(), tensor.F32)
+	d.CachePerToken = e.CacheBytesPerToken()
 	for _, n := range []int{min(2048, d.Context), d.Context} {
 		need := memoryNeed{n, d.WeightBytes + int64(n)*int64(d.CachePerToken)}
 		if !slices.Contains(d.Memory, need) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math/rand/v2"
-	"reflect"
 
 	"github.com/foretoken/foretoken/internal/sample"
 )
@@ -29,9 +28,8 @@ type samplingFlags struct {
 
 // params completes what a model's files recommend with the flags. Where they
 // recommend nothing, it is what the help of run says.
-func (f *samplingFlags) params(recommended sample.Params) sample.Params {
-	p := recommended
-	if reflect.DeepEqual(p, sample.Default()) {
+func (f *samplingFlags) params(p sample.Params, recommended bool) sample.Params {
+	if !recommended {
 		p.Temperature, p.TopK, p.TopP = 0.8, 40, 0.95
 	}
 	set(&p.Temperature, f.Temperature)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/foretoken/foretoken/internal/chat"
-	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/engine"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/tokenizer"
@@ -29,8 +28,8 @@ type session struct {
 }
 
 // prepare checks what can be checked before there is a prompt. model is what
-// the user calls it, path where it is.
-func (s *session) prepare(model, path string, ids bool) error {
+// the user calls it.
+func (s *session) prepare(model string, ids bool) error {
 	if err := s.params.Validate(s.engine.Config().Vocab); err != nil {
 		return usageError{err}
 	}
@@ -40,10 +39,9 @@ func (s *session) prepare(model, path string, ids bool) error {
 	if s.raw || ids {
 		return nil
 	}
-	template, err := hasTemplate(path)
 	switch {
-	case template || err != nil:
-		return err
+	case s.engine.HasTemplate():
+		return nil
 	case s.system != "":
 		return fmt.Errorf("%s has no chat template to put --system into", model)
 	}
@@ -145,15 +143,4 @@ func (t *timing) print(seed uint64) {
 	fmt.Fprintf(os.Stderr, "prompt: %s\n", rate(t.prompt, t.first.Sub(t.asked)))
 	fmt.Fprintf(os.Stderr, "answer: 1 token with the prompt, then %s\n", rate(t.tokens-1, t.last.Sub(t.first)))
 	fmt.Fprintf(os.Stderr, "finish: %s, seed %d\n", cmp.Or(t.finish, "stopped"), seed)
-}
-
-// hasTemplate reports whether the model at path is made for chat.
-func hasTemplate(path string) (bool, error) {
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer c.Close()
-	sources, err := engine.Templates(c)
-	return len(sources) > 0, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/engine"
 )
 
 type showCmd struct {
@@ -23,12 +23,12 @@ func (c *showCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	ckpt, err := checkpoint.Open(path)
+	e, err := engine.Open(path, engine.Options{Threads: 1})
 	if err != nil {
 		return err
 	}
-	defer ckpt.Close()
-	source, err := template(ckpt)
+	defer e.Close()
+	source, err := template(e.Checkpoint())
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *showCmd) Run() error {
 		return err
 	}
 	d := description{Model: c.Model, Path: path, Template: source != ""}
-	if err := d.read(ckpt); err != nil {
+	if err := d.read(e); err != nil {
 		return err
 	}
 	if c.JSON {

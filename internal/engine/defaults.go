@@ -12,8 +12,9 @@ import (
 
 // defaults is what generation_config.json recommends.
 type defaults struct {
-	params sample.Params
-	eos    []int32 // nil where the file does not say
+	params      sample.Params
+	recommended bool    // the file says something of params
+	eos         []int32 // nil where the file does not say
 }
 
 func readDefaults(c *checkpoint.Checkpoint) (defaults, error) {
@@ -38,14 +39,14 @@ func readDefaults(c *checkpoint.Checkpoint) (defaults, error) {
 		return d, fmt.Errorf("generation_config.json: %w", err)
 	}
 	if f.TopK != nil {
-		d.params.TopK = *f.TopK
+		d.params.TopK, d.recommended = *f.TopK, true
 	}
 	for _, v := range []struct{ to, from *float32 }{
 		{&d.params.Temperature, f.Temperature}, {&d.params.TopP, f.TopP}, {&d.params.MinP, f.MinP},
 		{&d.params.TypicalP, f.TypicalP}, {&d.params.RepetitionPenalty, f.RepetitionPenalty},
 	} {
 		if v.from != nil {
-			*v.to = *v.from
+			*v.to, d.recommended = *v.from, true
 		}
 	}
 	if f.EOS != nil && json.Unmarshal(f.EOS, &d.eos) != nil {

@@ -150,7 +150,7 @@ func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	}
 	t, err := tokenizer.FromJSON(data, config)
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer.json: %w", err)
+		return nil, err
 	}
 	return t, nil
 }
@@ -175,9 +175,22 @@ func (e *Engine) Tokenizer() (*tokenizer.Tokenizer, error) { return e.tokenizer,
 // Config describes the model.
 func (e *Engine) Config() *model.Config { return e.model.Config() }
 
-// Sampling returns the parameters that generation_config.json recommends; what
-// it does not mention is as in sample.Default.
-func (e *Engine) Sampling() sample.Params { return e.defaults.params }
+// Sampling returns the parameters that generation_config.json recommends, and
+// whether it recommends any; what it does not mention is as in sample.Default.
+func (e *Engine) Sampling() (p sample.Params, recommended bool) {
+	return e.defaults.params, e.defaults.recommended
+}
+
+// Checkpoint is the model's files. The engine closes it.
+func (e *Engine) Checkpoint() *checkpoint.Checkpoint { return e.checkpoint }
+
+// HasTemplate reports whether Prompt can render conversations.
+func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 }
+
+// CacheBytesPerToken is what the cache keeps of one token.
+func (e *Engine) CacheBytesPerToken() int {
+	return kvcache.BytesPerToken(e.model.Cache(), e.cache.DType())
+}
 
 // MaxModelLen is the longest sequence in tokens.
 func (e *Engine) MaxModelLen() int { return e.maxLen }

@@ -230,10 +230,12 @@ func TestGGUFScoresOrderMerges(t *testing.T) {
 	m := spmMetadata("aa", "a")
 	m["tokenizer.ggml.add_space_prefix"] = false
 	checkTokens(t, fromGGUF(t, m), "aaaaa", Options{}, "aa", "aa", "a")
-	// bc before ab, whatever the place.
+	// The higher score first, whatever the place and the id.
 	m = spmMetadata("bc", "ab", "a", "b", "c")
 	m["tokenizer.ggml.add_space_prefix"] = false
 	checkTokens(t, fromGGUF(t, m), "abc", Options{}, "a", "bc")
+	m["tokenizer.ggml.scores"].([]float32)[260] = 1
+	checkTokens(t, fromGGUF(t, m), "abc", Options{}, "ab", "c")
 }
 
 func TestGGUFWhiteSpaceAroundSpecials(t *testing.T) {

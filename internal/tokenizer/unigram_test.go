@@ -28,7 +28,7 @@ func TestUnigram(t *testing.T) {
 		{"among equals the earliest start", unigramModel(false, "a", -1, "b", -1, "ab", -2), "ab", "ab"},
 		{"unknown characters join", unigramModel(false, "a", -1), "axyaz", "a|<unk>|a|<unk>"},
 		{"a token beats unknown characters", unigramModel(false, "a", -1, "xy", -15), "axy", "a|xy"},
-		{"nor is a character known by a longer token", unigramModel(false, "ab", -1, "bc", -0.5), "abc", "<unk>|bc"},
+		{"nor is a character known by a longer token", unigramModel(false, "z", -1, "ab", -1, "bc", -0.5), "zabc", "z|<unk>|bc"},
 		{"bytes need all of them", unigramModel(true, "a", -1, "<0xC3>", -1), "aé", "a|<unk>"},
 		{"bytes", unigramModel(true, "a", -1, "<0xC3>", -1, "<0xA9>", -1), "aé", "a|<0xC3>|<0xA9>"},
 	} {
