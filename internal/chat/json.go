@@ -5,11 +5,11 @@ import "github.com/foretoken/foretoken/internal/chat/value"
 // Value is a JSON value: nil, bool, int64, *big.Int, float64, string, *List or *Object.
 type Value = value.Value
 
-// Object is a JSON object that keeps the order of its keys; List is an array.
-type (
-	Object = value.Object
-	List   = value.List
-)
+// Object is a JSON object that keeps the order of its keys.
+type Object = value.Object
+
+// List is a JSON array.
+type List = value.List
 
 // NewObject returns an object of alternating keys and values.
 func NewObject(keysAndValues ...Value) *Object { return value.NewObject(keysAndValues...) }

@@ -10,15 +10,16 @@
 // package parse, calls that nest too deep by the interpreter, because a Go program does not survive the
 // overflow of its stack.
 //
-// How a rendering works:
+// Where to find what:
 //
-//	parse.Template    source → tree                                   package parse
-//	interp.go         statements: text, if, for, set, blocks          exec
-//	eval.go           expressions → values                            eval
-//	scope.go          variables; loop.go: for; macro.go: calls
-//	attr.go           x.name, x[key], x[a:b]: Python's objects        methods*.go
-//	ops.go compare.go arithmetic, equality, order                     number.go
-//	text.go repr.go   values → text                                   format*.go
-//	filters*.go tests.go globals.go                                   what templates call by name
-//	limits.go         the budget every loop and allocation draws on
+//	parse/            source → tree
+//	interp.go         statements: text, if, set, blocks; loop.go: for; macro.go: macros and calls
+//	eval.go           expressions → values
+//	scope.go          variables
+//	types.go          what templates work with besides JSON values: undefined, range, namespace, …
+//	attr.go           x.name, x[key], x[a:b]; methods*.go: the methods of Python's types
+//	ops.go compare.go number.go   arithmetic, equality, order
+//	text.go format*.go            values → text, %-formats and {}-formats
+//	filters*.go tests.go globals.go strftime.go   what templates call by name
+//	limits.go         the budget that every loop and allocation draws on
 package jinja

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/foretoken/foretoken/internal/chat/jinja/parse"
 	"github.com/foretoken/foretoken/internal/chat/value"
@@ -131,8 +132,8 @@ func (m *machine) evalBinary(x *parse.Binary, s *scope) (value.Value, error) {
 	}
 	joined := text{budget: &m.budget} // acc, while it is a plain string
 	joining := false
-	for i := len(operands) - 1; i >= 0; i-- {
-		v, err := m.eval(operands[i], s)
+	for _, operand := range slices.Backward(operands) {
+		v, err := m.eval(operand, s)
 		if err != nil {
 			return nil, err
 		}

@@ -132,7 +132,7 @@ func tojsonFilter(m *machine, v value.Value, p params) (value.Value, error) {
 	case err != nil:
 		return nil, valueErrorf("%v", err)
 	}
-	return string(b), m.alloc(len(b))
+	return string(b), m.allocText(len(b))
 }
 
 func defaultFilter(m *machine, v value.Value, p params) (value.Value, error) {

@@ -23,9 +23,17 @@ func TestRenderingIsBounded(t *testing.T) {
 		return "{% set ns = namespace(v=" + of("0") + ", w=" + of("0") + ") %}{% for i in range(" + times + ") %}" +
 			"{% set ns.v = " + of("ns.v") + " %}{% set ns.w = " + of("ns.w") + " %}{% endfor %}"
 	}
-	for _, src := range []string{
-		// work
-		strings.Repeat("{% for a in range(100000) %}", 3) + strings.Repeat("{% endfor %}", 3),
+	bounded := func(by string, limits Limits, sources ...string) {
+		limits.Time = time.Minute // the machine may be busy
+		for _, src := range sources {
+			_, kind, err := render(t, src, "{}", limits)
+			if kind != "LimitError" || !strings.Contains(err.Error(), by) {
+				t.Errorf("%.100s\n got %v, want a limit of %s", src, err, by)
+			}
+		}
+	}
+	bounded("steps", Limits{Steps: 1 << 18, Memory: 1 << 30},
+		strings.Repeat("{% for a in range(100000) %}", 3)+strings.Repeat("{% endfor %}", 3),
 		"{% for a in range(100000) if range(100000)|list|length < 0 %}{% endfor %}",
 		"{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(200) }}",
 		"{% for i in range(100000) %}{% set x = range(100000)|sort(reverse=true) %}{% endfor %}",
@@ -35,8 +43,9 @@ func TestRenderingIsBounded(t *testing.T) {
 		"{% for i in range(100000) %}{% set x = ('ab ' * 100000)|title %}{% endfor %}",
 		"{% for i in range(100000) %}{% set x = ('9' * 4000)|int ** 8 %}{% endfor %}",
 		"{% for i in range(100000) %}{{ loop.changed(*range(100000)) }}{% endfor %}",
-		nested("100", "[X, X]") + "{{ ns.v == ns.w }}",
-		// memory
+		nested("100", "[X, X]")+"{{ ns.v == ns.w }}",
+	)
+	bounded("bytes", Limits{Memory: 8 << 20, Text: 1 << 20},
 		"{{ 'x' * 1000000000 }}",
 		"{{ ([0] * 1000000000)|length }}",
 		"{% set ns = namespace(x='x') %}{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
@@ -46,23 +55,21 @@ func TestRenderingIsBounded(t *testing.T) {
 		"{{ 'a'.zfill(1000000000) }}", "{{ 'a'.ljust(1000000000) }}", "{{ 'a'|center(1000000000) }}", "{{ '\\t'.expandtabs(1000000000) }}",
 		"{{ 'a\\nb'|indent(1000000000) }}", "{{ [[1]]|tojson(indent=1000000000) }}", "{{ [1]|batch(1000000000, 0)|list }}", "{{ [1]|slice(1000000000)|list }}",
 		"{{ strftime_now('%c' * 10000000) }}",
-		"{% set ns = namespace(x=3) %}{% for i in range(100) %}{% set ns.x = ns.x * ns.x %}{% endfor %}", "{{ 3 ** 1000000000 }}",
 		"{% for i in range(100000) %}{{ 'x' * 100000 }}{% endfor %}",
-		strings.Repeat("{% set x %}", 50) + "{% for i in range(100000) %}{{ 'x' * 100000 }}{% endfor %}" + strings.Repeat("{% endset %}", 50),
-		nested("100", "[X, X]") + "{{ ns.v|tojson|length }}",
-		// depth
+		strings.Repeat("{% set x %}", 50)+"{% for i in range(100000) %}{{ 'x' * 100000 }}{% endfor %}"+strings.Repeat("{% endset %}", 50),
+		nested("100", "[X, X]")+"{{ ns.v|tojson|length }}",
+	)
+	bounded("integer too large", Limits{},
+		"{% set ns = namespace(x=3) %}{% for i in range(100) %}{% set ns.x = ns.x * ns.x %}{% endfor %}", "{{ 3 ** 1000000000 }}",
+	)
+	bounded("deeper", Limits{},
 		"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
 		"{% macro m() %}{{ caller() }}{% endmacro %}{% macro r() %}{% call m() %}{{ r() }}{% endcall %}{% endmacro %}{{ r() }}",
 		"{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-		nested("50000", "[X]") + "{{ ns.v }}", nested("50000", "[X]") + "{{ ns.v == ns.w }}", nested("50000", "(X,)") + "{{ ns.v < ns.w }}",
+		nested("50000", "[X]")+"{{ ns.v }}", nested("50000", "[X]")+"{{ ns.v == ns.w }}", nested("50000", "(X,)")+"{{ ns.v < ns.w }}",
 		"{% set ns = namespace(g=[1]) %}{% for i in range(90000) %}{% set ns.g = ns.g|map('string') %}{% endfor %}{{ ns.g|list }}",
 		"{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns }}",
-	} {
-		_, kind, err := render(t, src, "{}", Limits{Time: time.Minute, Steps: 1 << 20, Memory: 8 << 20, Text: 1 << 20})
-		if kind != "LimitError" {
-			t.Errorf("%.100s\n got %v, want a limit", src, err)
-		}
-	}
+	)
 	// Too deep for JSON and for keys, which have errors of their own.
 	for src, want := range map[string]string{
 		nested("50000", "[X]") + "{{ ns.v|tojson }}": "ValueError",
@@ -73,6 +80,32 @@ func TestRenderingIsBounded(t *testing.T) {
 	} {
 		if _, kind, err := render(t, src, "{}", Limits{Time: time.Minute}); kind != want {
 			t.Errorf("%.100s\n got %v, want %s", src, err, want)
+		}
+	}
+}
+
+// Each limit by itself, with the others out of reach.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		limits Limits
+		inside string
+		beyond string
+		want   string
+	}{
+		{Limits{Text: 100}, "{{ 'x' * 100 }}", "{{ ('x' * 101)|length }}", "template: a text of more than 100 bytes"},
+		{Limits{Text: 100}, "{% for i in range(100) %}x{% endfor %}", "{% for i in range(101) %}x{% endfor %}", "template: a text of more than 100 bytes"},
+		{Limits{Text: 100}, "{{ [1] * 33 }}", "{{ ([1] * 34)|string|length }}", "template: a text of more than 100 bytes"},
+		{Limits{Text: 100}, "{{ ['x' * 96]|tojson }}", "{{ (['x' * 90] * 2)|tojson|length }}", "template: a text of more than 100 bytes"},
+		{Limits{Memory: 1000}, "{{ range(40)|list|length }}", "{{ range(50)|list|length }}", "template: more than 1000 bytes of values"},
+		{Limits{Memory: 1000}, "{% for i in range(9) %}{% set x = 'x' * 100 %}{% endfor %}", "{% for i in range(11) %}{% set x = 'x' * 100 %}{% endfor %}", "template: more than 1000 bytes of values"},
+		{Limits{Steps: 1000}, "{% for i in range(50) %}{{ i }}{% endfor %}", "{% for i in range(500) %}{{ i }}{% endfor %}", "template: more than 1000 steps"},
+		{Limits{Calls: 10}, "{% macro m(n) %}{{ m(n - 1) if n }}{% endmacro %}{{ m(9) }}", "{% macro m(n) %}{{ m(n - 1) if n }}{% endmacro %}{{ m(10) }}", "template: calls nest deeper than 10"},
+	} {
+		if _, _, err := render(t, c.inside, "{}", c.limits); err != nil {
+			t.Errorf("%s: %v", c.inside, err)
+		}
+		if _, _, err := render(t, c.beyond, "{}", c.limits); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.beyond, err, c.want)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func splitAt(s, sep string, limit int, fromRight bool, add func(string) error) e
 	if fromRight {
 		find = strings.LastIndex
 	}
-	for n := 0; n < limit; n++ {
+	for range limit {
 		at := find(s, sep)
 		if at < 0 {
 			break

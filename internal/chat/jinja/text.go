@@ -174,7 +174,7 @@ func (p *printer) object(o *value.Object) error {
 // quote returns Python's repr of a string: single quotes unless only double ones avoid an escape.
 func quote(s string) string {
 	var b strings.Builder
-	quoteTo(s, func(part string) error {
+	_ = quoteTo(s, func(part string) error { // a Builder does not fail
 		b.WriteString(part)
 		return nil
 	})

@@ -131,7 +131,7 @@ type function struct {
 
 func (f *function) TypeName() string { return "function" }
 
-// cycler and joiner are helpers for lists; both remember where they are.
+// cycler goes round its items, one for each call of next.
 type cycler struct {
 	items []value.Value
 	pos   int

@@ -14,7 +14,10 @@ func TestDecodeEncode(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{` { "b" : 1 , "a" : [ 1.0, true, null, "x" ] } `, `{"b": 1, "a": [1.0, true, null, "x"]}`},
 		{`{"a": 1, "b": 2, "a": 3}`, `{"a": 3, "b": 2}`},
-		{`[]`, `[]`}, {`{}`, `{}`}, {`[[], {}]`, `[[], {}]`}, {`"x"`, `"x"`},
+		{`[]`, `[]`},
+		{`{}`, `{}`},
+		{`[[], {}]`, `[[], {}]`},
+		{`"x"`, `"x"`},
 		// numbers
 		{`[0, -0, -5, 9223372036854775807, 9223372036854775808, -9223372036854775809]`, `[0, 0, -5, 9223372036854775807, 9223372036854775808, -9223372036854775809]`},
 		{`[1.0, -0.0, 2.50, 1e2, 1E+2, 123456789012345678]`, `[1.0, -0.0, 2.5, 100.0, 100.0, 123456789012345678]`},
@@ -110,7 +113,7 @@ func TestDumps(t *testing.T) {
 
 func TestObjectKeepsOrder(t *testing.T) {
 	o := NewObject("z", 1, "a", 2)
-	for _, k := range strings.Split("m b y q c d e f g h", " ") {
+	for k := range strings.SplitSeq("m b y q c d e f g h", " ") {
 		o.Set(k, k)
 	}
 	o.Set("z", 3)
@@ -135,10 +138,19 @@ func TestHash(t *testing.T) {
 		a, b Value
 		same bool
 	}{
-		{int64(1), 1.0, true}, {int64(1), true, true}, {int64(0), false, true}, {1.5, 1.5, true}, {int64(1), "1", false},
-		{nil, false, false}, {1e23, huge, false}, {math.Pow(2, 80), Int(new(big.Int).Lsh(big.NewInt(1), 80)), true},
-		{tuple("a", int64(1)), tuple("a", 1.0), true}, {tuple("a", "b"), tuple("ab", ""), false}, {tuple("1"), tuple(int64(1)), false},
-		{tuple(tuple("a"), "b"), tuple(tuple("a"), "b"), true}, {tuple(), nil, false},
+		{int64(1), 1.0, true},
+		{int64(1), true, true},
+		{int64(0), false, true},
+		{1.5, 1.5, true},
+		{int64(1), "1", false},
+		{nil, false, false},
+		{1e23, huge, false},
+		{math.Pow(2, 80), Int(new(big.Int).Lsh(big.NewInt(1), 80)), true},
+		{tuple("a", int64(1)), tuple("a", 1.0), true},
+		{tuple("a", "b"), tuple("ab", ""), false},
+		{tuple("1"), tuple(int64(1)), false},
+		{tuple(tuple("a"), "b"), tuple(tuple("a"), "b"), true},
+		{tuple(), nil, false},
 	} {
 		a, ok1 := Hash(c.a)
 		b, ok2 := Hash(c.b)

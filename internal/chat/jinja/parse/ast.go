@@ -35,7 +35,8 @@ type at struct {
 func (a at) Line() int { return int(a.line) }
 func (a at) h() int    { return int(a.height) }
 
-// Expressions.
+// The expressions.
+
 type (
 	// Const is a literal.
 	Const struct {
@@ -52,15 +53,17 @@ type (
 		at
 		Namespace, Name string
 	}
-	// Tuple, List and Dict are displays.
+	// Tuple is (a, b).
 	Tuple struct {
 		at
 		Items []Expr
 	}
+	// List is [a, b].
 	List struct {
 		at
 		Items []Expr
 	}
+	// Dict is {key: value}.
 	Dict struct {
 		at
 		Keys, Values []Expr
@@ -153,7 +156,8 @@ type Args struct {
 	DblStar Expr // **dblStar, or nil
 }
 
-// Statements.
+// The statements.
+
 type (
 	// Text is text outside of tags.
 	Text struct {

@@ -1,5 +1,7 @@
 package parse
 
+import "strings"
+
 // postfix parses subscripts and calls after x.
 func (p *parser) postfix(x Expr) Expr {
 	for p.err == nil {
@@ -64,11 +66,12 @@ func (p *parser) filterOrTest(x Expr) Expr {
 }
 
 func (p *parser) dottedName() string {
-	s := p.expectName()
+	var b strings.Builder
+	b.WriteString(p.expectName())
 	for p.skipOp(".") {
-		s += "." + p.expectName()
+		b.WriteString("." + p.expectName())
 	}
-	return s
+	return b.String()
 }
 
 // filters parses one or more filters, the first from its name on.
