@@ -22,7 +22,8 @@ type addedToken struct {
 	special    bool // left out of text decoded with skipSpecial, not recognised with Options.PlainText
 }
 
-// addedMatcher finds added tokens: the leftmost first, and the longest of those that begin at the same place.
+// addedMatcher finds added tokens: the leftmost first, and the longest of those that begin at the
+// same place.
 type addedMatcher struct {
 	index  prefixIndex
 	tokens []addedToken // by index.keys
@@ -47,7 +48,8 @@ func newAddedMatcher(tokens []addedToken) *addedMatcher {
 	return m
 }
 
-// cut calls stretch for each part of s between tokens and token for each token, in order. With plain, special tokens are not looked for.
+// cut calls stretch for each part of s between tokens and token for each token, in order. With
+// plain, special tokens are not looked for.
 func (m *addedMatcher) cut(s string, plain bool, stretch func(text string, from int) error, token func(id int32)) error {
 	done := 0 // s[:done] has been handed out
 	emit := func(to int) error {
@@ -56,6 +58,7 @@ func (m *addedMatcher) cut(s string, plain bool, stretch func(text string, from 
 		}
 		return nil
 	}
+	spaces := 0 // s[i:spaces] is white space for the i in a run that a token has swallowed
 	for at := 0; m != nil && at < len(s); {
 		if !m.index.canBegin(s[at]) {
 			at++
@@ -78,10 +81,13 @@ func (m *addedMatcher) cut(s string, plain bool, stretch func(text string, from 
 			continue // a shorter token is not tried instead
 		}
 		if tok.lstrip {
-			begin = max(done, len(strings.TrimRightFunc(s[:begin], isSpace)))
+			begin = done + len(strings.TrimRightFunc(s[min(done, begin):begin], isSpace))
 		}
 		if tok.rstrip {
-			end = len(s) - len(strings.TrimLeftFunc(s[end:], isSpace))
+			if end >= spaces {
+				spaces = len(s) - len(strings.TrimLeftFunc(s[end:], isSpace))
+			}
+			end = spaces
 		}
 		if begin >= end { // all of it is white space that the token before has swallowed
 			continue
@@ -104,8 +110,8 @@ func touchesWord(s string, begin, end int) bool {
 	return n > 0 && isWord(after)
 }
 
-// splitAdded makes the two matchers: for tokens looked for in the raw text and in the normalized text. The latter's contents are normalized
-// themselves.
+// splitAdded makes the two matchers: for tokens looked for in the raw text and in the normalized
+// text. The latter's contents are normalized themselves.
 func splitAdded(tokens []addedToken, norm normalizer) (raw, normalized *addedMatcher, err error) {
 	var r, n []addedToken
 	for _, tok := range tokens {

@@ -27,8 +27,12 @@ func TestAddedTokens(t *testing.T) {
 		{"lstrip ends at the match before", []obj{added(100, "<s>", "rstrip"), added(101, "xy", "lstrip")}, nil, "<s>  xy", "<s>|xy"},
 		{"white space tokens", []obj{added(16, "\n", "lstrip", "rstrip")}, nil, "a\n\nb", "a|\n|b"},
 		{"single_word", []obj{added(100, "ab", "single_word")}, nil, "ab cab ab_ ab.", "ab| |c|a|b| |a|b|_| |ab|."},
-		{"a match dropped by single_word is not retried shorter", []obj{added(100, "abc", "single_word"), added(101, "ab")}, nil, "abcd abc",
-			"a|b|c|d| |abc"},
+		{
+			"a match dropped by single_word is not retried shorter",
+			[]obj{added(100, "abc", "single_word"), added(101, "ab")},
+			nil, "abcd abc",
+			"a|b|c|d| |abc",
+		},
 		{"the search goes on after it", []obj{added(100, "abc", "single_word"), added(101, "bc")}, nil, "abcd", "a|b|c|d"},
 		{"content in the vocabulary", []obj{added(0, "a", "special")}, nil, "ba", "b|a"},
 		{"raw tokens before normalized ones", []obj{added(100, "ab", "normalized"), added(101, "bc")}, nil, "abc", "a|bc"},
@@ -45,7 +49,8 @@ func TestAddedTokens(t *testing.T) {
 	}
 }
 
-// Metaspace with prepend_scheme first puts its mark before the first piece of the text, and not before one that follows an added token.
+// Metaspace with prepend_scheme first puts its mark before the first piece of the text, and not
+// before one that follows an added token.
 func TestFirstMeansTheWholeText(t *testing.T) {
 	for _, flags := range [][]string{nil, {"normalized"}} {
 		tok := file{Model: bpeModel("ab▁"), Pre: obj{"type": "Metaspace", "prepend_scheme": "first"}, Added: []obj{added(3, "<s>", flags...)}}.load(t)
@@ -70,6 +75,21 @@ func TestPlainTextCannotSpellSpecialTokens(t *testing.T) {
 	tok := file{Added: []obj{added(4, "<a>", "special")}, Model: model}.load(t)
 	checkTokens(t, tok, "<a>", Options{}, "<a>")
 	checkTokens(t, tok, "<a>", Options{PlainText: true}, "<a", ">")
+}
+
+// Were each token to look through all the white space around it, this would take hours.
+func TestStrippingIsLinear(t *testing.T) {
+	const n = 1 << 20
+	for _, c := range []struct {
+		flags []string
+		want  int
+	}{{[]string{"lstrip"}, n}, {[]string{"rstrip"}, n}, {[]string{"lstrip", "rstrip"}, 1}} {
+		tok := file{Added: []obj{added(1, "\n", c.flags...)}, Model: bpeModel("a")}.load(t)
+		ids, err := tok.Encode(strings.Repeat("\n", n), Options{})
+		if err != nil || len(ids) != c.want {
+			t.Errorf("%v: %d tokens, %v; want %d", c.flags, len(ids), err, c.want)
+		}
+	}
 }
 
 func TestPrefixIndexAgreesWithSearch(t *testing.T) {

@@ -11,25 +11,29 @@ type model interface {
 	encode(dst []int32, text string) []int32
 }
 
-// bpe is byte-pair encoding: the symbols of a piece are merged pairwise, the pair of lowest rank first, the leftmost among equals.
+// bpe is byte-pair encoding: the symbols of a piece are merged pairwise, the pair of lowest rank
+// first, the leftmost among equals.
 //
-// A symbol is an id. Ids from len(vocab.texts) on stand for characters that are no tokens but part of some.
+// A symbol is an id. Ids from len(vocab.texts) on stand for characters that are no tokens but part
+// of some.
 type bpe struct {
 	vocab  *vocab
 	merges mergeTable
-	chars  map[rune]int32 // first symbols by character; nil: they come from bytes, or from text with prefix and suffix
-	extra  []rune         // the characters of the ids from len(vocab.texts) on
+	extra  []rune // the characters of the ids from len(vocab.texts) on
 
-	bytes        *[256]int32 // byte-level: the symbol of each byte, -1 for none; nil: symbols are characters
+	// The symbols that merging begins with: bytes, if bytes is not nil; else characters, by chars,
+	// or by vocab if they have a prefix or suffix.
+	bytes          *[256]int32 // -1: the byte has none
+	chars          map[rune]int32
+	prefix, suffix string // continuing_subword_prefix, end_of_word_suffix
+
 	byteFallback *[256]int32 // tokens <0xXX> for the bytes of unknown characters; nil: not used
 	unk          int32       // for unknown characters; -1: they vanish
 	fuseUnk      bool        // a run of unknown characters gives one unk
 
-	prefix, suffix string // continuing_subword_prefix (not before the first symbol), end_of_word_suffix (after the last)
-
-	whole    func(text string) bool // whether a piece that is a token is taken before any merge; nil: never
-	specials map[string]bool        // tokens that whole does not apply to
-	mark     string                 // pieces may be cut between another character and this one, for no token crosses; "": they may not
+	whole    func(text string) bool // says of a piece that is a token: take it as it is; nil: never
+	specials map[string]bool        // tokens that whole is not asked about
+	mark     string                 // a piece may be cut between another character and this one; "": not
 	cache    *pieceCache
 }
 

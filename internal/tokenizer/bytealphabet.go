@@ -2,8 +2,9 @@ package tokenizer
 
 import "unicode"
 
-// The byte alphabet writes each byte as one printable character: bytes 33–126, 161–172 and 174–255 as the character of that code, the other 68
-// in ascending order as U+0100, U+0101, … (GPT-2). A space becomes Ġ, a newline Ċ.
+// The byte alphabet writes each byte as one printable character: bytes 33–126, 161–172 and 174–255
+// as the character of that code, the other 68 in ascending order as U+0100, U+0101, … (GPT-2). A
+// space becomes Ġ, a newline Ċ.
 var (
 	alphabet   [256]rune
 	alphabetOf [0x144]int16 // the byte of a character, -1 for none
@@ -41,7 +42,8 @@ func appendByteAlphabet(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendFromByteAlphabet appends the bytes that s stands for, or s itself if a character of it is outside the alphabet.
+// appendFromByteAlphabet appends the bytes that s stands for, or s itself if a character of it is
+// outside the alphabet.
 func appendFromByteAlphabet(dst []byte, s string) []byte {
 	begin := len(dst)
 	for _, c := range s {

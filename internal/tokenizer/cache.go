@@ -12,8 +12,8 @@ const (
 	cacheSlots     = 1 << 14
 )
 
-// pieceCache remembers the ids of short pieces. It is direct-mapped: a new piece replaces the one in its slot, so it never grows beyond
-// cacheSlots entries (some 3 MB) and needs no lock.
+// pieceCache remembers the ids of short pieces. It is direct-mapped: a new piece replaces the one
+// in its slot, so it never grows beyond cacheSlots entries (some 3 MB) and needs no lock.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots [cacheSlots]atomic.Pointer[cachedPiece]

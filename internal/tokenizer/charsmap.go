@@ -10,9 +10,11 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// charsMap is SentencePiece's precompiled normalization: a double-array trie from byte strings to offsets of zero-terminated replacements.
+// charsMap is SentencePiece's precompiled normalization: a double-array trie from byte strings to
+// offsets of zero-terminated replacements.
 //
-// Layout: size of the trie in bytes (uint32, little-endian), the trie's units (uint32 each), the replacements.
+// Layout: size of the trie in bytes (uint32, little-endian), the trie's units (uint32 each), the
+// replacements.
 type charsMap struct {
 	units        []uint32
 	replacements []byte
@@ -33,7 +35,8 @@ func newCharsMap(blob []byte) (*charsMap, error) {
 	return m, nil
 }
 
-// A unit holds a label (the byte that leads to it), the XOR offset to its children, and whether a value hangs below it.
+// A unit holds a label (the byte that leads to it), the XOR offset to its children, and whether a
+// value hangs below it.
 func unitOffset(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
 
 // replacementFor returns the replacement for the shortest prefix of s that has one.
@@ -62,7 +65,8 @@ func (m *charsMap) replacementFor(s string) (string, bool) {
 	return "", false
 }
 
-// normalize replaces whole graphemes of under 6 bytes where the map has them, and else character by character.
+// normalize replaces whole graphemes of under 6 bytes where the map has them, and else character by
+// character.
 func (m *charsMap) normalize(s string, limit int) (string, error) {
 	var out strings.Builder
 	state := -1

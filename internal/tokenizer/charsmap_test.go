@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// buildCharsMap makes a charsmap of replacements: a double array in which each node's children are placed at the first free base.
+// buildCharsMap makes a charsmap of replacements: a double array in which each node's children are
+// placed at the first free base.
 func buildCharsMap(replacements map[string]string) []byte {
 	type node struct {
 		children map[byte]*node

@@ -8,7 +8,8 @@ import (
 
 const maxSteps = 32 // of a Sequence, all levels together; chameleon has 7
 
-// component is a part of tokenizer.json: normalizer, pre-tokenizer, post-processor or decoder. It holds the fields of all types.
+// component is a part of tokenizer.json: normalizer, pre-tokenizer, post-processor or decoder. It
+// holds the fields of all types.
 type component struct {
 	Type string `json:"type"`
 
@@ -49,7 +50,8 @@ type pattern struct {
 
 func orTrue(b *bool) bool { return b == nil || *b }
 
-// parseSteps reads a component and flattens nested Sequences to their steps in order. Null or absent means no steps.
+// parseSteps reads a component and flattens nested Sequences to their steps in order. Null or
+// absent means no steps.
 func parseSteps(raw []byte) ([]component, error) {
 	var out []component
 	var flatten func(raw []byte, depth int) error

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// decoder turns token texts into text. Whatever its steps, a token contributes fixed bytes wherever it stands, but for what is removed at the
-// start of a sequence and for what separates tokens; this is what makes streaming and Tokenizer.Bytes possible.
+// decoder turns token texts into text. Whatever its steps, a token contributes fixed bytes wherever
+// it stands, but for what is removed at the start of a sequence and for what separates tokens; this
+// is what makes streaming and Tokenizer.Bytes possible.
 type decoder struct {
 	rewrites  []func(string) string // of each token's text, in order
 	alphabet  bool                  // texts are in the byte alphabet
@@ -44,16 +45,11 @@ func newDecoder(steps []component) (*decoder, error) {
 		case "Fuse":
 			fused = true
 		case "Replace":
-			replace, err := c.replace()
-			if err != nil {
-				return nil, err
+			if c.Pattern == nil || c.Pattern.String == nil || *c.Pattern.String == "" {
+				return nil, errors.New("Replace: the pattern must be a String") // a Regex could fail, and Decode cannot
 			}
-			d.rewrites = append(d.rewrites, func(s string) string {
-				if out, err := replace(s, normalizeGrowth*len(s)+normalizeSlack); err == nil {
-					return out
-				}
-				return s
-			})
+			old, content := *c.Pattern.String, c.Content
+			d.rewrites = append(d.rewrites, func(s string) string { return strings.ReplaceAll(s, old, content) })
 		case "Metaspace":
 			if err := d.metaspace(c); err != nil {
 				return nil, err
@@ -121,7 +117,8 @@ func trimUpTo(s string, r rune, most int) string {
 	return s
 }
 
-// contribution appends what a token adds to decoded text to dst. first says that it is the first of the sequence.
+// contribution appends what a token adds to decoded text to dst. first says that it is the first of
+// the sequence.
 func (d *decoder) contribution(dst []byte, text string, added, first bool) []byte {
 	if added && d.rawAdded {
 		return append(dst, text...)

@@ -156,7 +156,8 @@ func TestStreamStripsTheFirstSpaceOfTheSequence(t *testing.T) {
 	}
 }
 
-// TestStreamsAddUp: what a stream returns is what Decode does, it is valid UTF-8 at all times, and at most 3 bytes wait.
+// TestStreamsAddUp: what a stream returns is what Decode does, it is valid UTF-8 at all times, and
+// at most 3 bytes wait.
 func TestStreamsAddUp(t *testing.T) {
 	alphabetic := byteModel("Ġ a")
 	bytes := []string{"<s>", "a", "▁", "▁a"}

@@ -2,7 +2,8 @@ package tokenizer
 
 import "slices"
 
-// Texts of tokens that end a turn, a message or a document, whatever a file says about its end-of-sequence token.
+// Texts of tokens that end a turn, a message or a document, whatever a file says about its
+// end-of-sequence token.
 var (
 	// controlEnds look like control tokens and nothing else.
 	controlEnds = []string{
@@ -10,11 +11,13 @@ var (
 		"<end_of_utterance>", "<|eom_id|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<turn|>", "<|tool_response>", "[e~[",
 		"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>",
 	}
-	// plainEnds may also be ordinary text, such as HTML in Gemma's vocabulary: they count only as special tokens.
+	// plainEnds may also be ordinary text, such as HTML in Gemma's vocabulary: they count only as
+	// special tokens.
 	plainEnds = []string{"<EOT>", "[EOT]", "</s>", "[EOS]", "<eos>", "<reponame>"}
 )
 
-// endTokens returns the ids of known and of the tokens with such texts, less those that mean something else beside others.
+// endTokens returns the ids of known and of the tokens with such texts, less those that mean
+// something else beside others.
 func (t *Tokenizer) endTokens(known []int32) []int32 {
 	var ids []int32
 	for _, id := range known {

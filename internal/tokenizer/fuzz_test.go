@@ -36,7 +36,8 @@ func exercise(t *testing.T, tok *Tokenizer) {
 	_, _ = tok.GGUF() // must not panic
 }
 
-// isSymbol reports whether text may be encoded as the token without any merge: a special token "!" does not make exclamation marks vanish.
+// isSymbol reports whether text may be encoded as the token without any merge: a special token "!"
+// does not make exclamation marks vanish.
 func isSymbol(tok *Tokenizer, id int32) bool {
 	text, _ := tok.Token(id)
 	_, isByte := byteTokenValue(text)
@@ -55,17 +56,27 @@ func FuzzTokenizerJSON(f *testing.F) {
 		data, config := x.json(f)
 		f.Add(string(data), string(config))
 	}
-	seed(file{Model: bpeModel("abé▁", "a b", "▁ ab"), Normalizer: sequence("normalizers", obj{"type": "NFC"}, obj{"type": "Prepend", "prepend": "▁"}),
-		Decoder: llamaDecode, Added: []obj{added(0, "a", "special"), added(9, "<s>", "special", "lstrip", "rstrip", "normalized", "single_word")}})
-	seed(file{Model: bpeModel("Ġab", "Ġ a"), Pre: sequence("pretokenizers",
-		obj{"type": "Split", "pattern": obj{"Regex": qwen2Pattern}, "behavior": "Isolated"}, byteLevel), Decoder: byteLevelDecoder,
-		Post: template([]int{0}, []int{1}), Config: obj{"bos_token": "a", "add_bos_token": true, "tokenizer_class": "LlamaTokenizer",
-			"added_tokens_decoder": obj{"7": added(0, "<x>")}}})
-	seed(file{Model: unigramModel(true, "a", -1.5, "<0xC3>", -3), Pre: obj{"type": "Metaspace"}, Decoder: obj{"type": "Metaspace"},
-		Normalizer: obj{"type": "Precompiled", "precompiled_charsmap": "BAAAAAAAAABh"}})
-	seed(file{Model: with(with(bpeModel("ab##"), "continuing_subword_prefix", "##"), "unk_token", "a"),
+	seed(file{
+		Model: bpeModel("abé▁", "a b", "▁ ab"), Normalizer: sequence("normalizers", obj{"type": "NFC"}, obj{"type": "Prepend", "prepend": "▁"}),
+		Decoder: llamaDecode, Added: []obj{added(0, "a", "special"), added(9, "<s>", "special", "lstrip", "rstrip", "normalized", "single_word")},
+	})
+	seed(file{
+		Model: bpeModel("Ġab", "Ġ a"), Pre: sequence("pretokenizers",
+			obj{"type": "Split", "pattern": obj{"Regex": qwen2Pattern}, "behavior": "Isolated"}, byteLevel), Decoder: byteLevelDecoder,
+		Post: template([]int{0}, []int{1}), Config: obj{
+			"bos_token": "a", "add_bos_token": true, "tokenizer_class": "LlamaTokenizer",
+			"added_tokens_decoder": obj{"7": added(0, "<x>")},
+		},
+	})
+	seed(file{
+		Model: unigramModel(true, "a", -1.5, "<0xC3>", -3), Pre: obj{"type": "Metaspace"}, Decoder: obj{"type": "Metaspace"},
+		Normalizer: obj{"type": "Precompiled", "precompiled_charsmap": "BAAAAAAAAABh"},
+	})
+	seed(file{
+		Model: with(with(bpeModel("ab##"), "continuing_subword_prefix", "##"), "unk_token", "a"),
 		Pre: sequence("pretokenizers", obj{"type": "Digits"}, obj{"type": "Punctuation", "behavior": "Contiguous"}, obj{"type": "Whitespace"},
-			obj{"type": "FixedLength", "length": 3})})
+			obj{"type": "FixedLength", "length": 3}),
+	})
 	for _, data := range hostileFiles() {
 		if len(data) < 4096 {
 			f.Add(data, "")
@@ -83,7 +94,8 @@ func FuzzTokenizerJSON(f *testing.F) {
 	})
 }
 
-// FuzzGGUFVocabulary takes metadata as JSON; numbers, lists of numbers and lists of strings become what a GGUF file would have.
+// FuzzGGUFVocabulary takes metadata as JSON; numbers, lists of numbers and lists of strings become
+// what a GGUF file would have.
 func FuzzGGUFVocabulary(f *testing.F) {
 	seed := func(m metadata) {
 		data, err := json.Marshal(m)
@@ -92,14 +104,18 @@ func FuzzGGUFVocabulary(f *testing.F) {
 		}
 		f.Add(string(data))
 	}
-	small := metadata{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.tokens": []string{"a", "b", "ab", "Ġ", "<s>"},
-		"tokenizer.ggml.merges": []string{"a b"}, "tokenizer.ggml.token_type": []int32{1, 1, 1, 4, 3}, "tokenizer.ggml.bos_token_id": 4}
+	small := metadata{
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.tokens": []string{"a", "b", "ab", "Ġ", "<s>"},
+		"tokenizer.ggml.merges": []string{"a b"}, "tokenizer.ggml.token_type": []int32{1, 1, 1, 4, 3}, "tokenizer.ggml.bos_token_id": 4,
+	}
 	seed(small)
 	seed(small.with("tokenizer.ggml.pre", "gemma4"))
 	seed(small.with("tokenizer.ggml.pre", "whitespace").with("tokenizer.ggml.add_bos_token", true))
-	seed(metadata{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": []string{"<unk>", "<s>", "</s>", "▁", "a", "▁a", "éx", "<0x41>"},
+	seed(metadata{
+		"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": []string{"<unk>", "<s>", "</s>", "▁", "a", "▁a", "éx", "<0x41>"},
 		"tokenizer.ggml.scores": []float32{0, 0, 0, -1, -2, -1, -3, 0}, "tokenizer.ggml.token_type": []int32{2, 3, 3, 1, 1, 1, 1, 6},
-		"general.name": "phi3"})
+		"general.name": "phi3",
+	})
 	seed(metadata{"tokenizer.huggingface.json": `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`, "tokenizer.ggml.eos_token_id": 0})
 	f.Fuzz(func(t *testing.T, data string) {
 		var raw map[string]json.RawMessage

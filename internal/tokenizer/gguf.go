@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Metadata is what FromGGUF asks a GGUF file for. A method reports false if the key is absent or has another type.
+// Metadata is what FromGGUF asks a GGUF file for. A method reports false if the key is absent or
+// has another type.
 type Metadata interface {
 	String(key string) (string, bool)
 	Int(key string) (int64, bool)
@@ -29,14 +30,19 @@ const (
 
 const ggml = "tokenizer.ggml."
 
-// FromGGUF reads the tokenizer of a GGUF file from its metadata (tokenizer.ggml.*). A tokenizer.json in it (tokenizer.huggingface.json) wins.
+// FromGGUF reads the tokenizer of a GGUF file from its metadata (tokenizer.ggml.*). A
+// tokenizer.json in it (tokenizer.huggingface.json) wins.
 func FromGGUF(m Metadata) (*Tokenizer, error) {
 	if text, ok := m.String("tokenizer.huggingface.json"); ok {
 		t, err := fromJSON([]byte(text), nil)
 		if err != nil {
 			return nil, fmt.Errorf("tokenizer.huggingface.json: %w", err)
 		}
-		return t, (&ggufVocab{meta: m}).applyRoles(t)
+		g := &ggufVocab{meta: m, vocab: t.vocab, bos: -1, eos: -1, unk: -1}
+		if err := g.applyRoles(t); err != nil {
+			return nil, err
+		}
+		return t, nil
 	}
 	name, ok := m.String(ggml + "model")
 	if !ok {
@@ -58,10 +64,13 @@ func FromGGUF(m Metadata) (*Tokenizer, error) {
 	default:
 		err = fmt.Errorf("%smodel %q is not supported", ggml, abbreviate(name))
 	}
+	if err == nil {
+		err = g.applyRoles(t)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return t, g.applyRoles(t)
+	return t, nil
 }
 
 // ggufVocab is the vocabulary of a GGUF file.
@@ -83,7 +92,9 @@ func readGGUFVocab(m Metadata) (*ggufVocab, error) {
 	}
 	g := &ggufVocab{meta: m, bos: -1, eos: -1, unk: -1}
 	g.scores, _ = m.Floats(ggml + "scores")
-	if g.types, ok = m.Ints(ggml + "token_type"); !ok {
+	if types, ok := m.Ints(ggml + "token_type"); ok {
+		g.types = slices.Clone(types)
+	} else {
 		g.types = slices.Repeat([]int32{typeNormal}, len(tokens))
 	}
 	if len(g.types) != len(tokens) {
@@ -146,7 +157,8 @@ func (g *ggufVocab) addTokens(t *Tokenizer) error {
 	return nil
 }
 
-// isPhi3: the special tokens of Phi-3 swallow white space to their right, which GGUF has no key for.
+// isPhi3: the special tokens of Phi-3 swallow white space to their right, which GGUF has no key
+// for.
 func (g *ggufVocab) isPhi3() bool {
 	name, _ := g.meta.String("general.name")
 	name = strings.ToLower(name)
@@ -173,9 +185,14 @@ func (g *ggufVocab) flag(key string, byDefault bool) bool {
 
 func (g *ggufVocab) buildSPM(t *Tokenizer) error {
 	g.bos, g.eos, g.unk, g.addBOS = 1, 2, 0, true
-	m, err := g.newSPM()
+	if len(g.scores) != g.vocab.size() {
+		return fmt.Errorf("%sscores has %d entries, tokens %d", ggml, len(g.scores), g.vocab.size())
+	}
+	m, err := newSPM(g.vocab, g.scores, func(id int32) bool {
+		return g.types[id] != typeControl && g.types[id] != typeUnknown && g.types[id] != typeByte
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%stokens: %w", ggml, err)
 	}
 	if m.unk, err = g.id("unknown_token_id", g.unk); err != nil {
 		return err
@@ -306,13 +323,12 @@ func (g *ggufVocab) newBPE(flags preFlags) (*bpe, error) {
 func (g *ggufVocab) id(key string, byDefault int64) (int32, error) {
 	id, ok := g.meta.Int(ggml + key)
 	if !ok {
-		id = byDefault
-		if g.vocab != nil && id >= int64(g.vocab.size()) {
-			id = -1
+		if byDefault >= int64(g.vocab.size()) {
+			byDefault = -1
 		}
-		return int32(id), nil
+		return int32(byDefault), nil
 	}
-	if id < 0 || id > 1<<31-1 || g.vocab != nil && id >= int64(g.vocab.size()) {
+	if id < 0 || id >= int64(g.vocab.size()) {
 		return 0, fmt.Errorf("%s%s is %d, and the vocabulary has %d tokens", ggml, key, id, g.vocab.size())
 	}
 	return int32(id), nil
@@ -320,18 +336,24 @@ func (g *ggufVocab) id(key string, byDefault int64) (int32, error) {
 
 // applyRoles sets what the keys for single tokens say: BOS, EOS and their kin.
 func (g *ggufVocab) applyRoles(t *Tokenizer) error {
-	if g.vocab == nil { // the tokenizer comes from a tokenizer.json
-		g.vocab, g.bos, g.eos, g.unk = t.vocab, -1, -1, -1
-	}
 	t.special = map[string]string{}
 	ids := map[string]int32{}
 	for _, role := range []struct {
 		key, name string
 		byDefault int64
 	}{
-		{"bos", "bos_token", g.bos}, {"eos", "eos_token", g.eos}, {"unknown", "unk_token", g.unk}, {"padding", "pad_token", -1},
-		{"seperator", "sep_token", -1}, {"cls", "cls_token", -1}, {"mask", "mask_token", -1},
-		{"eot", "", -1}, {"eom", "", -1}, {"fim_pad", "", -1}, {"fim_rep", "", -1}, {"fim_sep", "", -1},
+		{"bos", "bos_token", g.bos},
+		{"eos", "eos_token", g.eos},
+		{"unknown", "unk_token", g.unk},
+		{"padding", "pad_token", -1},
+		{"seperator", "sep_token", -1},
+		{"cls", "cls_token", -1},
+		{"mask", "mask_token", -1},
+		{"eot", "", -1},
+		{"eom", "", -1},
+		{"fim_pad", "", -1},
+		{"fim_rep", "", -1},
+		{"fim_sep", "", -1},
 	} {
 		id, err := g.id(role.key+"_token_id", role.byDefault)
 		if err != nil {
@@ -359,7 +381,8 @@ func (g *ggufVocab) applyRoles(t *Tokenizer) error {
 	return nil
 }
 
-// applyAffixes decides what Options.Special adds. A tokenizer.json with a template has decided already.
+// applyAffixes decides what Options.Special adds. A tokenizer.json with a template has decided
+// already.
 func (g *ggufVocab) applyAffixes(t *Tokenizer, eos, sep int32) error {
 	if t.post.template {
 		return nil

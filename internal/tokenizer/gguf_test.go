@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// gpt2Metadata has all bytes, the results of merges and then further tokens "text" (normal) or "text:type".
+// gpt2Metadata has all bytes, the results of merges and then further tokens "text" (normal) or
+// "text:type".
 func gpt2Metadata(pre string, merges []string, further ...string) metadata {
 	var texts []string
 	for _, c := range alphabet {
@@ -20,11 +21,15 @@ func gpt2Metadata(pre string, merges []string, further ...string) metadata {
 	for _, text := range further {
 		text, typ, _ := strings.Cut(text, ":")
 		texts = append(texts, text)
-		types = append(types, map[string]int32{"": typeNormal, "control": typeControl, "user": typeUserDefined, "unknown": typeUnknown,
-			"unused": typeUnused, "byte": typeByte}[typ])
+		types = append(types, map[string]int32{
+			"": typeNormal, "control": typeControl, "user": typeUserDefined, "unknown": typeUnknown,
+			"unused": typeUnused, "byte": typeByte,
+		}[typ])
 	}
-	return metadata{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": texts, "tokenizer.ggml.token_type": types,
-		"tokenizer.ggml.merges": append([]string{}, merges...)}
+	return metadata{
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": texts, "tokenizer.ggml.token_type": types,
+		"tokenizer.ggml.merges": append([]string{}, merges...),
+	}
 }
 
 func (m metadata) with(key string, value any) metadata {
@@ -179,7 +184,8 @@ func TestGGUFHarmonyShowsItsStructure(t *testing.T) {
 	}
 }
 
-// spmMetadata: tokens with scores, most probable first; <unk>, <s>, </s> and all bytes come before them.
+// spmMetadata: tokens with scores, most probable first; <unk>, <s>, </s> and all bytes come before
+// them.
 func spmMetadata(tokens ...string) metadata {
 	texts, types, scores := []string{"<unk>", "<s>", "</s>"}, []int32{typeUnknown, typeControl, typeControl}, []float32{0, 0, 0}
 	for b := range 256 {
@@ -266,8 +272,10 @@ func TestGGUFRawText(t *testing.T) {
 
 func TestGGUFPrefersTheWholeFile(t *testing.T) {
 	data, _ := file{Model: byteModel("a b"), Pre: byteLevel, Decoder: byteLevelDecoder, Added: []obj{added(300, "<s>", "special")}}.json(t)
-	m := metadata{"tokenizer.huggingface.json": string(data), "tokenizer.ggml.model": "rwkv", "tokenizer.ggml.bos_token_id": 300,
-		"tokenizer.ggml.add_bos_token": true}
+	m := metadata{
+		"tokenizer.huggingface.json": string(data), "tokenizer.ggml.model": "rwkv", "tokenizer.ggml.bos_token_id": 300,
+		"tokenizer.ggml.add_bos_token": true,
+	}
 	checkTokens(t, fromGGUF(t, m), "ab", Options{Special: true}, "<s>", "ab")
 	if _, err := FromGGUF(m.with("tokenizer.huggingface.json", "{")); err == nil {
 		t.Error("a broken tokenizer.json is passed over")
@@ -293,8 +301,11 @@ func TestGGUFVocabulariesThatAreRefused(t *testing.T) {
 		{"an empty merge", gpt2.with("tokenizer.ggml.merges", []string{""}), "merge 0 is not two parts"},
 		{"an unknown merge", gpt2.with("tokenizer.ggml.merges", []string{"a c"}), `merge 0: its result "ac" is not in the vocabulary`},
 		{"types that do not fit", gpt2.with("tokenizer.ggml.token_type", []int32{1}), "token_type has 1 entries, tokens 257"},
-		{"an unknown type", metadata{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": []string{"a"}, "tokenizer.ggml.token_type": []int32{7}},
-			"token 0 has the unknown type 7"},
+		{
+			"an unknown type",
+			metadata{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": []string{"a"}, "tokenizer.ggml.token_type": []int32{7}},
+			"token 0 has the unknown type 7",
+		},
 		{"BOS beyond the vocabulary", gpt2.with("tokenizer.ggml.bos_token_id", uint32(257)), "tokenizer.ggml.bos_token_id is 257"},
 		{"a negative EOS", gpt2.with("tokenizer.ggml.eos_token_id", int64(-1)), "tokenizer.ggml.eos_token_id is -1"},
 		{"BOS to add but none there", gpt2.with("tokenizer.ggml.add_bos_token", true), "add_bos_token is true, but there is no such token"},

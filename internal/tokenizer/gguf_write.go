@@ -15,9 +15,11 @@ type origin struct {
 	tokens     []addedToken
 }
 
-// GGUF returns the metadata (tokenizer.ggml.*) that describes the tokenizer in a GGUF file; token ids are uint32. It is for a Tokenizer that
-// FromJSON made. The error says what GGUF cannot express: a split that has no name there, say. Such a tokenizer can only travel as a whole, as
-// the text of its tokenizer.json under tokenizer.huggingface.json, which FromGGUF prefers to anything else.
+// GGUF returns the metadata (tokenizer.ggml.*) that describes the tokenizer in a GGUF file; token
+// ids are uint32. It is for a Tokenizer that FromJSON made. The error says what GGUF cannot
+// express: a split that has no name there, say. Such a tokenizer can only travel as a whole, as the
+// text of its tokenizer.json under tokenizer.huggingface.json, which FromGGUF prefers to anything
+// else.
 func (t *Tokenizer) GGUF() (map[string]any, error) {
 	m, ok := t.model.(*bpe)
 	if !t.origin.json || !ok {
@@ -127,7 +129,8 @@ func (t *Tokenizer) writeBPE(m *bpe, meta map[string]any) error {
 	return nil
 }
 
-// preName finds the pre-tokenizer with the patterns, normalization and treatment of whole tokens of the file.
+// preName finds the pre-tokenizer with the patterns, normalization and treatment of whole tokens of
+// the file.
 func (t *Tokenizer) preName(m *bpe) (string, error) {
 	composed := false
 	for _, c := range t.origin.normalizer {
@@ -141,12 +144,11 @@ func (t *Tokenizer) preName(m *bpe) (string, error) {
 		return "", err
 	}
 	whole := m.whole != nil
-	wholeMatters := func() bool { return m.wholeMatters() } // asked for only if a name hangs on it: it encodes the vocabulary
 	for _, e := range preTokenizers {
 		if e.flags&(rawText|dropGaps) != 0 || (e.flags&nfcFirst != 0) != composed || !samePatterns(e.patterns, want) {
 			continue
 		}
-		if (e.flags&wholeTokens != 0) == whole || !wholeMatters() {
+		if (e.flags&wholeTokens != 0) == whole || !m.wholeMatters() {
 			name, _, _ := strings.Cut(e.names, " ")
 			return name, nil
 		}
@@ -154,7 +156,8 @@ func (t *Tokenizer) preName(m *bpe) (string, error) {
 	return "", fmt.Errorf("no tokenizer.ggml.pre name stands for this normalizer, ignore_merges and the patterns %.200q", want)
 }
 
-// splitPatterns returns the patterns of a pre-tokenizer that splits by patterns only, translated, before its last step ByteLevel.
+// splitPatterns returns the patterns of a pre-tokenizer that splits by patterns only, translated,
+// before its last step ByteLevel.
 func splitPatterns(steps []component) ([]string, error) {
 	var patterns []string
 	for i, c := range steps {
@@ -224,7 +227,8 @@ func (t *Tokenizer) writeSPM(m *bpe, meta map[string]any) error {
 	return nil
 }
 
-// spmNormalizer checks that spaces become ▁, in the whole text at once, and reports whether one is put in front.
+// spmNormalizer checks that spaces become ▁, in the whole text at once, and reports whether one is
+// put in front.
 func (t *Tokenizer) spmNormalizer() (prefix bool, err error) {
 	steps := t.origin.normalizer
 	if len(steps) > 0 && steps[0].Type == "Prepend" && steps[0].Prepend == spaceMark {
@@ -242,7 +246,8 @@ func (t *Tokenizer) spmNormalizer() (prefix bool, err error) {
 	return prefix, nil
 }
 
-// scores returns scores that order merging as the ranks do: minus the rank of a token's first merge. It checks that they give the same merges.
+// scores returns scores that order merging as the ranks do: minus the rank of a token's first
+// merge. It checks that they give the same merges.
 func (m *bpe) scores(t *Tokenizer) ([]float32, error) {
 	scores := make([]float32, t.Size())
 	merges := m.merges.byRank()
@@ -267,7 +272,8 @@ func (m *bpe) scores(t *Tokenizer) ([]float32, error) {
 		return nil, err
 	}
 	if spm.merges.count != len(merges) {
-		return nil, fmt.Errorf("%d merges, but the tokens can be made in %d ways: the merges do not come from scores", len(merges), spm.merges.count)
+		return nil, fmt.Errorf("%d merges, but the tokens can be made in %d ways: the merges do not come from scores",
+			len(merges), spm.merges.count)
 	}
 	for _, x := range merges {
 		if _, id := spm.merges.get(x.left, x.right); id != x.id {

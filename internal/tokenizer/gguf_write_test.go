@@ -21,8 +21,10 @@ func TestGGUFRoundTrip(t *testing.T) {
 	for b := range 256 {
 		bytes = append(bytes, "<0x"+hexByte(byte(b))+">")
 	}
-	sentencePiece := obj{"type": "BPE", "vocab": vocabulary(append(bytes, "▁", "a", "b", "ab", "▁ab", "▁a", "aba")...),
-		"merges": []string{"a b", "▁ ab", "▁a b", "▁ a", "ab a"}, "byte_fallback": true, "fuse_unk": true, "unk_token": "<unk>"}
+	sentencePiece := obj{
+		"type": "BPE", "vocab": vocabulary(append(bytes, "▁", "a", "b", "ab", "▁ab", "▁a", "aba")...),
+		"merges": []string{"a b", "▁ ab", "▁a b", "▁ a", "ab a"}, "byte_fallback": true, "fuse_unk": true, "unk_token": "<unk>",
+	}
 	markSpace := obj{"type": "Replace", "pattern": obj{"String": " "}, "content": "▁"}
 	prefixed := sequence("normalizers", obj{"type": "Prepend", "prepend": "▁"}, markSpace)
 	for _, c := range []struct {
@@ -95,8 +97,10 @@ func TestTokenizersThatGGUFCannotExpress(t *testing.T) {
 	}
 	sentencePiece := func(merges ...string) file {
 		model := obj{"type": "BPE", "vocab": vocabulary(append(bytes, "a", "b", "ab", "ba", "aba")...), "merges": merges, "byte_fallback": true}
-		return file{Model: model, Normalizer: obj{"type": "Replace", "pattern": obj{"String": " "}, "content": "▁"},
-			Decoder: sequence("decoders", unmarkStep, obj{"type": "ByteFallback"}, obj{"type": "Fuse"})}
+		return file{
+			Model: model, Normalizer: obj{"type": "Replace", "pattern": obj{"String": " "}, "content": "▁"},
+			Decoder: sequence("decoders", unmarkStep, obj{"type": "ByteFallback"}, obj{"type": "Fuse"}),
+		}
 	}
 	bytePre := obj{"type": "ByteLevel", "add_prefix_space": false}
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -67,7 +68,8 @@ func vocabulary(tokens ...string) obj {
 	return v
 }
 
-// bpeModel is a model whose vocabulary is made of chars, each a token, and then the results of the merges "a b".
+// bpeModel is a model whose vocabulary is made of chars, each a token, and then the results of the
+// merges "a b".
 func bpeModel(chars string, merges ...string) obj {
 	tokens := strings.Split(chars, "")
 	list := []string{}
@@ -81,15 +83,13 @@ func bpeModel(chars string, merges ...string) obj {
 }
 
 func with(m obj, key string, value any) obj {
-	c := obj{}
-	for k, v := range m {
-		c[k] = v
-	}
+	c := maps.Clone(m)
 	c[key] = value
 	return c
 }
 
-// byteModel has all single bytes, in the byte alphabet, with ids equal to their values, and the results of merges.
+// byteModel has all single bytes, in the byte alphabet, with ids equal to their values, and the
+// results of merges.
 func byteModel(merges ...string) obj {
 	var chars strings.Builder
 	for _, c := range alphabet {

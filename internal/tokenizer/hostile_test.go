@@ -52,11 +52,12 @@ func hostileFiles() map[string]string {
 	}
 }
 
-// TestHostileFilesAreRefusedCheaply: an error, and at most 64 MiB of memory allocated in all, garbage included, for a file of 1 MB.
+// TestHostileFilesAreRefusedCheaply: an error, and at most 64 MiB of memory allocated in all,
+// garbage included, for a file of 1 MB.
 func TestHostileFilesAreRefusedCheaply(t *testing.T) {
 	for name, data := range hostileFiles() {
 		t.Run(name, func(t *testing.T) {
-			_, err, allocated := allocating(func() (*Tokenizer, error) { return FromJSON([]byte(data), nil) })
+			_, allocated, err := allocating(func() (*Tokenizer, error) { return FromJSON([]byte(data), nil) })
 			if err == nil {
 				t.Error("no error")
 			} else if len(err.Error()) > 500 {
@@ -69,12 +70,12 @@ func TestHostileFilesAreRefusedCheaply(t *testing.T) {
 	}
 }
 
-func allocating(load func() (*Tokenizer, error)) (tok *Tokenizer, err error, bytes uint64) {
+func allocating(load func() (*Tokenizer, error)) (tok *Tokenizer, bytes uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tok, err = load()
 	runtime.ReadMemStats(&after)
-	return tok, err, after.TotalAlloc - before.TotalAlloc
+	return tok, after.TotalAlloc - before.TotalAlloc, err
 }
 
 // Files that are odd but sound are loaded as cheaply.
@@ -99,7 +100,7 @@ func TestOddFilesAreLoadedCheaply(t *testing.T) {
 		"a gap in the ids":  `{"model":{"type":"BPE","vocab":{"a":0,"b":1000000},"merges":[]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tok, err, allocated := allocating(func() (*Tokenizer, error) { return FromJSON([]byte(data), nil) })
+			tok, allocated, err := allocating(func() (*Tokenizer, error) { return FromJSON([]byte(data), nil) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +131,7 @@ func TestHostileGGUFVocabularies(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = strings.Repeat("a", i+1)
 	}
-	_, err, allocated := allocating(func() (*Tokenizer, error) {
+	_, allocated, err := allocating(func() (*Tokenizer, error) {
 		return FromGGUF(metadata{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.scores": scores})
 	})
 	if err != nil || allocated > 64<<20 {

@@ -1,6 +1,6 @@
 //go:build shared
 
-package tokenizer
+package tokenizer_test
 
 import (
 	"encoding/json"
@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
 // The files of Hugging Face tokenizers that these tests use. .ci/fetch-tokenizers fetches them.
 var publishedTokenizers = []string{"qwen3", "llama3_1", "deepseek_v3"}
 
-func readPublished(t testing.TB, name string) (tokenizer, config []byte) {
+func readPublished(t testing.TB, name string) (data, config []byte) {
 	t.Helper()
 	dir := os.Getenv("FORETOKEN_TOKENIZERS")
 	if dir == "" {
@@ -33,13 +35,17 @@ func readPublished(t testing.TB, name string) (tokenizer, config []byte) {
 	return read("tokenizer.json"), read("tokenizer_config.json")
 }
 
-func sharedData(t testing.TB, elem ...string) []byte {
-	t.Helper()
+func sharedPath(elem ...string) string {
 	dir := os.Getenv("FORETOKEN_DATA")
 	if dir == "" {
 		dir = "../../../shared/data"
 	}
-	data, err := os.ReadFile(filepath.Join(append([]string{dir}, elem...)...))
+	return filepath.Join(append([]string{dir}, elem...)...)
+}
+
+func sharedData(t testing.TB, elem ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(sharedPath(elem...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +61,13 @@ func decodeJSON[T any](t testing.TB, data []byte) T {
 	return v
 }
 
-// TestCorpus compares ids and decoded text with what Hugging Face tokenizers gives for 3,042 strings.
+// TestCorpus compares ids and decoded text with what Hugging Face tokenizers gives for 3,042
+// strings.
 func TestCorpus(t *testing.T) {
 	corpus := decodeJSON[[]string](t, sharedData(t, "tokenizer", "corpus.json"))
 	for _, name := range publishedTokenizers {
 		t.Run(name, func(t *testing.T) {
-			tok, err := FromJSON(readPublished(t, name))
+			tok, err := tokenizer.FromJSON(readPublished(t, name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +80,7 @@ func TestCorpus(t *testing.T) {
 			}
 			wrong := 0
 			for i, text := range corpus {
-				got, err := tok.Encode(text, Options{})
+				got, err := tok.Encode(text, tokenizer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,13 +110,14 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
+// BenchmarkFromJSON must stay below 300 ms on one core.
 func BenchmarkFromJSON(b *testing.B) {
 	for _, name := range publishedTokenizers {
 		data, config := readPublished(b, name)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := FromJSON(data, config); err != nil {
+				if _, err := tokenizer.FromJSON(data, config); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -120,14 +128,14 @@ func BenchmarkFromJSON(b *testing.B) {
 func BenchmarkEncode(b *testing.B) {
 	text := string(sharedData(b, "text", "wikitext2_test.txt"))
 	for _, name := range publishedTokenizers {
-		tok, err := FromJSON(readPublished(b, name))
+		tok, err := tokenizer.FromJSON(readPublished(b, name))
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if _, err := tok.Encode(text, Options{}); err != nil {
+				if _, err := tok.Encode(text, tokenizer.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -27,8 +27,10 @@ func template(before, after []int) obj {
 func TestSpecialTokensAroundTheText(t *testing.T) {
 	byteLevelPost := obj{"type": "ByteLevel"}
 	llama := func(bos, eos bool) obj {
-		return obj{"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": bos, "add_eos_token": eos, "bos_token": "<s>",
-			"eos_token": obj{"content": "</s>", "lstrip": false}}
+		return obj{
+			"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": bos, "add_eos_token": eos, "bos_token": "<s>",
+			"eos_token": obj{"content": "</s>", "lstrip": false},
+		}
 	}
 	for _, c := range []struct {
 		name    string
@@ -192,8 +194,10 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"a bad pattern", `{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(?i)a"},"behavior":"Isolated"},` + bpe + `}`, ``, "group (?i) is not supported"},
 		{"a bad map", `{"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"},` + bpe + `}`, ``, "precompiled_charsmap: shorter than its header"},
 		{"a template without text", `{"post_processor":{"type":"TemplateProcessing","single":[]},` + bpe + `}`, ``, "single has no sequence A"},
-		{"a template of unknown tokens", `{"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}]},` + bpe + `}`, ``,
-			`special token "x" is not defined`},
+		{
+			"a template of unknown tokens", `{"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}]},` + bpe + `}`, ``,
+			`special token "x" is not defined`,
+		},
 		{"a template of no tokens", `{"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],` +
 			`"special_tokens":{"x":{"ids":[7]}}},` + bpe + `}`, ``, "token 7 is not in the vocabulary"},
 		{"a bad config", `{` + bpe + `}`, `{`, "tokenizer_config.json"},

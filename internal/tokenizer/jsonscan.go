@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// jsonScanner reads JSON without building values: a vocabulary and its merges are most of a 10 MB file, and encoding/json takes seconds and
-// hundreds of megabytes for them. The text must be valid UTF-8.
+// jsonScanner reads JSON without building values: a vocabulary and its merges are most of a 10 MB
+// file, and encoding/json takes seconds and hundreds of megabytes for them. The text must be valid
+// UTF-8.
 type jsonScanner struct {
 	buf     []byte
 	pos     int
@@ -68,7 +69,8 @@ func (s *jsonScanner) list(open, end byte, item func() error) error {
 	}
 }
 
-// object calls member for each key; member must read the value. The key is valid until it reads a string.
+// object calls member for each key; member must read the value. The key is valid until it reads a
+// string.
 func (s *jsonScanner) object(member func(key []byte) error) error {
 	return s.list('{', '}', func() error {
 		key, err := s.str()
@@ -231,7 +233,8 @@ func (s *jsonScanner) boolean() (bool, error) {
 	return false, s.fail("true or false")
 }
 
-// raw skips a value of any kind and returns its text. It checks the nesting, not all of the grammar.
+// raw skips a value of any kind and returns its text. It checks the nesting, not all of the
+// grammar.
 func (s *jsonScanner) raw() ([]byte, error) {
 	s.peek()
 	start := s.pos

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// mergeTable maps a pair of symbols to the rank of its merge and the symbol that results. It is an open-addressing hash table: a vocabulary
-// has up to 500,000 merges, and every piece asks for several pairs.
+// mergeTable maps a pair of symbols to the rank of its merge and the symbol that results. It is an
+// open-addressing hash table: a vocabulary has up to 500,000 merges, and every piece asks for
+// several pairs.
 type mergeTable struct {
 	slots []mergeSlot // a power of two, at most three quarters full
 	count int
@@ -113,8 +114,8 @@ type mergeWork struct {
 
 var mergeWorks = sync.Pool{New: func() any { return new(mergeWork) }}
 
-// mergeLong costs O(n log n). A heap entry is stale unless the pair now at its place has its rank; one that is not stale by coincidence of
-// rank is as good as new.
+// mergeLong costs O(n log n). A heap entry is stale unless the pair now at its place has its rank;
+// one that is not stale by coincidence of rank is as good as new.
 func (t *mergeTable) mergeLong(symbols []int32) int {
 	w := mergeWorks.Get().(*mergeWork)
 	defer func() {

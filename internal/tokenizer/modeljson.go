@@ -10,30 +10,28 @@ import (
 
 // modelFields are the small fields of the model object, of all types.
 type modelFields struct {
-	Type         string   `json:"type"`
-	Dropout      *float64 `json:"dropout"`
-	UnkToken     *string  `json:"unk_token"`
-	UnkID        *int32   `json:"unk_id"`
-	Prefix       *string  `json:"continuing_subword_prefix"`
-	Suffix       *string  `json:"end_of_word_suffix"`
-	FuseUnk      bool     `json:"fuse_unk"`
-	ByteFallback bool     `json:"byte_fallback"`
-	IgnoreMerges bool     `json:"ignore_merges"`
+	kind           string
+	dropout        *float64
+	unkToken       *string
+	unkID          *int32
+	prefix, suffix *string
+	fuseUnk        bool
+	byteFallback   bool
+	ignoreMerges   bool
 }
 
-// parseModel reads the model of a tokenizer.json. byteLevel says that pieces arrive as bytes, not in the byte alphabet.
+// parseModel reads the model of a tokenizer.json. byteLevel says that pieces arrive as bytes, not
+// in the byte alphabet.
 func parseModel(raw []byte, byteLevel bool, special func(text string) bool) (model, *vocab, error) {
 	fields, err := objectFields(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	vocabRaw, mergesRaw := fields["vocab"], fields["merges"]
-	delete(fields, "vocab")
-	delete(fields, "merges")
 	var f modelFields
 	for name, dst := range map[string]any{
-		"type": &f.Type, "dropout": &f.Dropout, "unk_token": &f.UnkToken, "unk_id": &f.UnkID, "continuing_subword_prefix": &f.Prefix,
-		"end_of_word_suffix": &f.Suffix, "fuse_unk": &f.FuseUnk, "byte_fallback": &f.ByteFallback, "ignore_merges": &f.IgnoreMerges,
+		"type": &f.kind, "dropout": &f.dropout, "unk_token": &f.unkToken, "unk_id": &f.unkID, "continuing_subword_prefix": &f.prefix,
+		"end_of_word_suffix": &f.suffix, "fuse_unk": &f.fuseUnk, "byte_fallback": &f.byteFallback, "ignore_merges": &f.ignoreMerges,
 	} {
 		if value, ok := fields[name]; ok {
 			if err := json.Unmarshal(value, dst); err != nil {
@@ -44,17 +42,17 @@ func parseModel(raw []byte, byteLevel bool, special func(text string) bool) (mod
 	if len(vocabRaw) == 0 {
 		return nil, nil, errors.New("vocab is missing")
 	}
-	if f.Type == "" { // old files
+	if f.kind == "" { // old files
 		switch {
 		case mergesRaw != nil:
-			f.Type = "BPE"
+			f.kind = "BPE"
 		case vocabRaw[0] == '[':
-			f.Type = "Unigram"
+			f.kind = "Unigram"
 		default:
-			f.Type = "WordPiece"
+			f.kind = "WordPiece"
 		}
 	}
-	switch f.Type {
+	switch f.kind {
 	case "BPE":
 		return parseBPE(&f, vocabRaw, mergesRaw, byteLevel, special)
 	case "Unigram":
@@ -63,11 +61,11 @@ func parseModel(raw []byte, byteLevel bool, special func(text string) bool) (mod
 		}
 		return parseUnigram(&f, vocabRaw, special)
 	}
-	return nil, nil, fmt.Errorf("type %q is not supported", abbreviate(f.Type))
+	return nil, nil, fmt.Errorf("type %q is not supported", abbreviate(f.kind))
 }
 
 func parseBPE(f *modelFields, vocabRaw, mergesRaw []byte, byteLevel bool, special func(string) bool) (model, *vocab, error) {
-	if f.Dropout != nil && *f.Dropout != 0 {
+	if f.dropout != nil && *f.dropout != 0 {
 		return nil, nil, errors.New("dropout is for training and not supported")
 	}
 	s := jsonScanner{buf: vocabRaw}
@@ -90,24 +88,24 @@ func parseBPE(f *modelFields, vocabRaw, mergesRaw []byte, byteLevel bool, specia
 		return nil, nil, fmt.Errorf("vocab: %w", err)
 	}
 
-	m := &bpe{vocab: v, unk: -1, fuseUnk: f.FuseUnk, cache: newPieceCache()}
-	if f.Prefix != nil {
-		m.prefix = *f.Prefix
+	m := &bpe{vocab: v, unk: -1, fuseUnk: f.fuseUnk, cache: newPieceCache()}
+	if f.prefix != nil {
+		m.prefix = *f.prefix
 	}
-	if f.Suffix != nil {
-		m.suffix = *f.Suffix
+	if f.suffix != nil {
+		m.suffix = *f.suffix
 	}
-	if f.UnkToken != nil {
-		id, ok := v.ids[*f.UnkToken]
+	if f.unkToken != nil {
+		id, ok := v.ids[*f.unkToken]
 		if !ok {
-			return nil, nil, fmt.Errorf("unk_token %q is not in the vocabulary", abbreviate(*f.UnkToken))
+			return nil, nil, fmt.Errorf("unk_token %q is not in the vocabulary", abbreviate(*f.unkToken))
 		}
 		m.unk = id
 	}
-	if f.ByteFallback {
+	if f.byteFallback {
 		m.byteFallback = v.byteTokens()
 	}
-	if f.IgnoreMerges {
+	if f.ignoreMerges {
 		m.whole = func(string) bool { return true }
 	}
 	if err := m.parseMerges(mergesRaw, special); err != nil {
@@ -117,8 +115,9 @@ func parseBPE(f *modelFields, vocabRaw, mergesRaw []byte, byteLevel bool, specia
 	return m, v, nil
 }
 
-// parseMerges reads "left right" strings or ["left", "right"] pairs. Merges that would make a special token are left out: its text never
-// reaches the model, but where it must be read as plain text.
+// parseMerges reads "left right" strings or ["left", "right"] pairs. Merges that would make a
+// special token are left out: its text never reaches the model, but where it must be read as plain
+// text.
 func (m *bpe) parseMerges(raw []byte, special func(string) bool) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -140,8 +139,11 @@ func (m *bpe) parseMerges(raw []byte, special func(string) bool) error {
 				pair = append(pair, part...)
 				return err
 			})
-			if err != nil || parts != 2 {
-				return errors.Join(err, fmt.Errorf("merge %d is not a pair", len(list)))
+			if err != nil {
+				return err
+			}
+			if parts != 2 {
+				return fmt.Errorf("merge %d is not a pair", len(list))
 			}
 		} else {
 			text, err := s.str()
@@ -219,51 +221,4 @@ func (m *bpe) finish(byteLevel bool, special func(string) bool) {
 			}
 		}
 	}
-}
-
-func parseUnigram(f *modelFields, raw []byte, special func(string) bool) (model, *vocab, error) {
-	s := jsonScanner{buf: raw}
-	var b vocabBuilder
-	var scores []float64
-	err := s.array(func() error {
-		field := 0
-		return s.array(func() error {
-			field++
-			switch field {
-			case 1:
-				text, err := s.str()
-				if err != nil {
-					return err
-				}
-				return b.add(text, int32(len(scores)))
-			case 2:
-				score, err := s.float()
-				scores = append(scores, score)
-				return err
-			}
-			return errors.New("an entry is not [text, score]")
-		})
-	})
-	if err == nil && len(scores) != len(b.ids) {
-		err = errors.New("an entry is not [text, score]")
-	}
-	var v *vocab
-	if err == nil {
-		v, err = b.build()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("vocab: %w", err)
-	}
-	m := &unigram{vocab: v, scores: scores, unk: -1}
-	if f.UnkID != nil {
-		if !v.has(*f.UnkID) {
-			return nil, nil, fmt.Errorf("unk_id %d is not in the vocabulary", *f.UnkID)
-		}
-		m.unk = *f.UnkID
-	}
-	if f.ByteFallback {
-		m.byteFallback = v.byteTokens()
-	}
-	m.finish(special)
-	return m, v, nil
 }

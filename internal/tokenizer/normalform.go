@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalForm is one of NFC, NFD, NFKC, NFKD as the reference computes it: by the tables of Unicode 9. Code points that those tables do not
-// know are copied, and the text between them is normalized.
+// normalForm is one of NFC, NFD, NFKC, NFKD as the reference computes it: by the tables of Unicode
+// 9. Code points that those tables do not know are copied, and the text between them is normalized.
 type normalForm struct {
 	form  norm.Form
 	inert func() rangeSet
@@ -59,8 +59,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// maxMarks is how many characters that may combine with the one before may follow each other in what x/text gets. It separates longer runs by
-// U+034F (the Stream-Safe format: more than 30 after decomposition, of which one gives two at most).
+// maxMarks is how many characters that may combine with the one before may follow each other in
+// what x/text gets. It separates longer runs by U+034F (the Stream-Safe format: more than 30 after
+// decomposition, of which one gives two at most).
 const maxMarks = 12
 
 func (n normalForm) stretch(s string) string {
@@ -98,7 +99,8 @@ func (n normalForm) longMarks(s string) string {
 	return string(runes)
 }
 
-// composeRunes composes each character with the last starter unless one of its own or a higher combining class stands between.
+// composeRunes composes each character with the last starter unless one of its own or a higher
+// combining class stands between.
 func composeRunes(runes []rune) []rune {
 	out := runes[:0]
 	starter := -1    // index in out

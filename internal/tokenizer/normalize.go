@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A normalizer rewrites a stretch of text between added tokens. limit is the length beyond which the result is an error: replacements in
-// sequence can grow a text exponentially.
+// A normalizer rewrites a stretch of text between added tokens. limit is the length beyond which
+// the result is an error: replacements in sequence can grow a text exponentially.
 type normalizer func(s string, limit int) (string, error)
 
 const (

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestOracle compares with Hugging Face tokenizers on small tokenizers; testdata/oracle.py made the file.
+// TestOracle compares with Hugging Face tokenizers on small tokenizers; testdata/oracle.py made the
+// file.
 func TestOracle(t *testing.T) {
 	data, err := os.ReadFile("testdata/oracle.json")
 	if err != nil {

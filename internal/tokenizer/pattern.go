@@ -16,9 +16,10 @@ const (
 	maxRepetition    = 4096 // bounds of {n,m}; real ones go to 512
 )
 
-// translatePattern rewrites a pattern from Oniguruma's syntax to regexp2's: properties get the Unicode 16 supplement, \w, \b and class
-// intersection their Oniguruma meaning. It accepts the constructs that tokenizers use and refuses the rest by name, since the two engines
-// differ silently in many places.
+// translatePattern rewrites a pattern from Oniguruma's syntax to regexp2's: properties get the
+// Unicode 16 supplement, \w, \b and class intersection their Oniguruma meaning. It accepts the
+// constructs that tokenizers use and refuses the rest by name, since the two engines differ
+// silently in many places.
 func translatePattern(pattern string) (string, error) {
 	if len(pattern) > maxPatternLen {
 		return "", fmt.Errorf("longer than %d bytes", maxPatternLen)
@@ -129,7 +130,8 @@ func (t *translator) group() error {
 	return nil
 }
 
-// quantify writes a quantifier and its suffix: ? makes it lazy, + possessive, but for {n,m}, where Oniguruma takes + as a further repetition.
+// quantify writes a quantifier and its suffix: ? makes it lazy, + possessive, but for {n,m}, where
+// Oniguruma takes + as a further repetition.
 func (t *translator) quantify(q string, interval bool) error {
 	if t.atom < 0 {
 		return fmt.Errorf("nothing to repeat before %s", q)
@@ -215,8 +217,8 @@ func (t *translator) escape() error {
 	return nil
 }
 
-// escaped reads a backslash sequence. It is a character (item empty), one of the letters b A z s S w W, or else the content
-// of a class, after ^ if the class is negated.
+// escaped reads a backslash sequence. It is a character (item empty), one of the letters b A z s S
+// w W, or else the content of a class, after ^ if the class is negated.
 func (t *translator) escaped() (item string, c rune, err error) {
 	if t.pos+1 >= len(t.src) {
 		return "", 0, errors.New("trailing backslash")
@@ -399,8 +401,9 @@ func propertyClass(name string) string {
 	return b.String()
 }
 
-// wordClass is Oniguruma's \w inside a class, as the content of a class: Alphabetic, marks, decimal digits, connectors. Beyond letters and
-// marks, Alphabetic has the letter numbers and the circled and squared Latin letters.
+// wordClass is Oniguruma's \w inside a class, as the content of a class: Alphabetic, marks, decimal
+// digits, connectors. Beyond letters and marks, Alphabetic has the letter numbers and the circled
+// and squared Latin letters.
 var wordClass = sync.OnceValue(func() string {
 	return propertyClass("L") + propertyClass("M") + propertyClass("Nd") + `\p{Nl}\p{Pc}` +
 		"\u24B6-\u24E9\U0001F130-\U0001F149\U0001F150-\U0001F169\U0001F170-\U0001F189"

@@ -65,7 +65,8 @@ func newPostProcessor(steps []component, v *vocab) (postProcessor, error) {
 	return p, nil
 }
 
-// template reads the parts before and after the text. The form for pairs of texts is for classifiers and of no use here.
+// template reads the parts before and after the text. The form for pairs of texts is for
+// classifiers and of no use here.
 func (c *component) template() (before, after []int32, err error) {
 	seen := false
 	for _, item := range c.Single {

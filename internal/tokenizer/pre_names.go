@@ -1,6 +1,7 @@
 package tokenizer
 
-// The pre-tokenizers that GGUF files name in tokenizer.ggml.pre. The patterns are those of the models' own tokenizer.json files.
+// The pre-tokenizers that GGUF files name in tokenizer.ggml.pre. The patterns are those of the
+// models' own tokenizer.json files.
 
 const (
 	contraction = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
@@ -15,7 +16,8 @@ const (
 	hanKanaPattern  = `[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+`
 	bloomPattern    = ` ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{0964}\x{06D4}\x{060C})]+`
 
-	// deepseekLetters are the letters of the cased scripts, deepseekCJK what the file takes for Chinese and Korean.
+	// deepseekLetters are the letters of the cased scripts, deepseekCJK what the file takes for
+	// Chinese and Korean.
 	deepseekLetters = `\s?[A-Za-z\x{00B5}\x{00C0}-\x{00D6}\x{00D8}-\x{00F6}\x{00F8}-\x{01BA}\x{01BC}-\x{01BF}\x{01C4}-\x{0293}\x{0295}-\x{02AF}\x{0370}-\x{0373}\x{0376}` +
 		`\x{0377}\x{037B}-\x{037D}\x{037F}\x{0386}\x{0388}-\x{038A}\x{038C}\x{038E}-\x{03A1}\x{03A3}-\x{03F5}\x{03F7}-\x{0481}\x{048A}-\x{052F}` +
 		`\x{0531}-\x{0556}\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}` +
@@ -45,8 +47,8 @@ const (
 	nfcFirst                           // the models' files normalize; GGUF has no key for it
 )
 
-// preTokenizers: names (separated by spaces), flags, patterns. The patterns apply one after another, each inside the pieces of the one before;
-// matches and gaps become pieces.
+// preTokenizers: names (separated by spaces), flags, patterns. The patterns apply one after
+// another, each inside the pieces of the one before; matches and gaps become pieces.
 var preTokenizers = []struct {
 	names    string
 	flags    preFlags

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// prefixIndex finds which of a fixed set of strings a text begins with. It is a sorted list read as a trie: after k bytes, the strings that
-// still match are a range of it.
+// prefixIndex finds which of a fixed set of strings a text begins with. It is a sorted list read as
+// a trie: after k bytes, the strings that still match are a range of it.
 type prefixIndex struct {
 	keys  []string // sorted, distinct, not empty
 	begin [257]int32

@@ -13,14 +13,15 @@ type piece struct {
 	first bool // it begins the whole text, before which there is no added token either
 }
 
-// A splitter is one step of pre-tokenization. It emits what it makes of p in order, and stops at the first error that emit returns.
+// A splitter is one step of pre-tokenization. It emits what it makes of p in order, and stops at
+// the first error that emit returns.
 type splitter func(p piece, emit func(piece) error) error
 
 // gpt2Pattern is the split built into ByteLevel.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// newPreTokenizer returns the steps. bytes reports that the last of them maps to the byte alphabet: it is left out then, for the model to
-// take its symbols from the bytes directly.
+// newPreTokenizer returns the steps. bytes reports that the last of them maps to the byte alphabet:
+// it is left out then, for the model to take its symbols from the bytes directly.
 func newPreTokenizer(steps []component) (all []splitter, bytes bool, err error) {
 	for i := range steps {
 		c := &steps[i]

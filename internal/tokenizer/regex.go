@@ -11,12 +11,17 @@ import (
 )
 
 const (
-	// matchTimeout bounds the search for one match. Real patterns need microseconds; patterns come from files, though, and the engine backtracks.
+	// matchTimeout bounds the search for one match in a text of up to matchBytes, and as much again
+	// for each further matchBytes: a search may run through all of a text. Real patterns need
+	// microseconds; patterns come from files, though, and the engine backtracks.
 	matchTimeout = time.Second
-	// All matches in a text may take textTime plus textTime for each MiB of it. Real patterns run at 20 MB/s; the limit is for those that take
-	// nearly matchTimeout for every match, and far enough away for a machine with other things to do.
+	matchBytes   = 128 << 10
+	// All matches in a text may take textTime plus textTime for each MiB of it. Real patterns run
+	// at 20 MB/s; the limit is for those that take nearly matchTimeout for every match, and far
+	// enough away for a machine with other things to do.
 	textTime = 20 * time.Second
-	// backtrackSlots bounds the engine's backtracking stack (32 MiB). Some real patterns take a few slots per character of a long run of letters.
+	// backtrackSlots bounds the engine's backtracking stack (32 MiB). Some real patterns take a few
+	// slots per character of a long run of letters.
 	backtrackSlots = 4 << 20
 )
 
@@ -58,15 +63,22 @@ func (r *regex) matches(s string, yield func(start, end int) error) error {
 	}
 	*buf = runes
 
+	re := r.re
+	if len(s) > matchBytes {
+		patient := *re
+		patient.MatchTimeout *= time.Duration(1 + len(s)/matchBytes)
+		re = &patient
+	}
 	var begun time.Time
-	var failed error
+	var failed error // of yield
+	slow := false
 	count, atRune, atByte := 0, 0, 0
-	err := r.re.FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
+	err := re.FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
 		if count++; count&7 == 0 { // reading the clock takes a quarter of a usual search
 			if begun.IsZero() {
 				begun = time.Now()
 			} else if time.Since(begun) > textTime+textTime*time.Duration(len(s)>>20) {
-				failed = errSlowRegex
+				slow = true
 				return false
 			}
 		}
@@ -81,7 +93,7 @@ func (r *regex) matches(s string, yield func(start, end int) error) error {
 		failed = yield(start, atByte)
 		return failed == nil
 	})
-	if err != nil || failed == errSlowRegex {
+	if err != nil || slow {
 		return fmt.Errorf("pattern %q %w", abbreviate(r.pattern), errSlowRegex)
 	}
 	return failed

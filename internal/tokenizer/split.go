@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// behavior says what Split does with matches; the gaps between them are always kept. With - as the pattern, a-b--c becomes:
+// behavior says what Split does with matches; the gaps between them are always kept. With - as the
+// pattern, a-b--c becomes:
 type behavior int
 
 const (
@@ -44,7 +45,8 @@ type matcher interface {
 	matches(s string, yield func(start, end int) error) error
 }
 
-// newMatcher compiles a pattern. Two need a rule of their own: their look-ahead costs a regex engine quadratic time on long runs of digits.
+// newMatcher compiles a pattern. Two need a rule of their own: their look-ahead costs a regex
+// engine quadratic time on long runs of digits.
 func newMatcher(pattern string) (matcher, error) {
 	switch pattern {
 	case digitsBeforeBoundary:
@@ -58,7 +60,8 @@ func newMatcher(pattern string) (matcher, error) {
 // isolate is the usual step: matches and gaps become pieces.
 func isolate(m matcher) splitter { return splitBy(m, isolated, false) }
 
-// splitBy cuts pieces by the matches of m. A span is a match or a gap; invert makes matches gaps and the reverse.
+// splitBy cuts pieces by the matches of m. A span is a match or a gap; invert makes matches gaps
+// and the reverse.
 func splitBy(m matcher, b behavior, invert bool) splitter {
 	return func(p piece, emit func(piece) error) error {
 		a := spansPool.Get().(*spans)
@@ -184,13 +187,16 @@ func (m literalMatcher) matches(s string, yield func(start, end int) error) erro
 }
 
 const (
-	// digitsBeforeBoundary cuts a run of digits into threes from the right (1234567 → 1, 234, 567) where a word ends behind it.
+	// digitsBeforeBoundary cuts a run of digits into threes from the right (1234567 → 1, 234, 567)
+	// where a word ends behind it.
 	digitsBeforeBoundary = `\d{1,3}(?=(?:\d{3})*\b)`
-	// digitGroupStarts matches the empty string where such a group begins, whatever follows the run.
+	// digitGroupStarts matches the empty string where such a group begins, whatever follows the
+	// run.
 	digitGroupStarts = `(?=(\d{3})+(?!\d))`
 )
 
-// groupDigits cuts each run of decimal digits so that the first group has length mod 3 and all others 3.
+// groupDigits cuts each run of decimal digits so that the first group has length mod 3 and all
+// others 3.
 type groupDigits struct {
 	boundary bool // only runs that no \w follows
 	cutOnly  bool // empty matches at the groups' starts, where what is left is a multiple of 3

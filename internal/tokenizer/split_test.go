@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// preTokenize runs a pre_tokenizer; pieces of a last step ByteLevel are mapped to the byte alphabet.
+// preTokenize runs a pre_tokenizer; pieces of a last step ByteLevel are mapped to the byte
+// alphabet.
 func preTokenize(t testing.TB, c obj, text string) []string {
 	t.Helper()
 	raw, err := json.Marshal(c)
@@ -86,8 +87,10 @@ func TestPreTokenizers(t *testing.T) {
 		{obj{"type": "Metaspace", "prepend_scheme": "never"}, "a b", []string{"a", "▁b"}},
 		{obj{"type": "Metaspace", "add_prefix_space": false}, "a b", []string{"a", "▁b"}},
 		{obj{"type": "Metaspace", "replacement": "_"}, "a b", []string{"_a", "_b"}},
-		{sequence("pretokenizers", obj{"type": "CharDelimiterSplit", "delimiter": "-"}, obj{"type": "Metaspace", "prepend_scheme": "first"}), "a-b",
-			[]string{"▁a", "b"}},
+		{
+			sequence("pretokenizers", obj{"type": "CharDelimiterSplit", "delimiter": "-"}, obj{"type": "Metaspace", "prepend_scheme": "first"}), "a-b",
+			[]string{"▁a", "b"},
+		},
 		{sequence("pretokenizers", obj{"type": "CharDelimiterSplit", "delimiter": "-"}, obj{"type": "Metaspace"}), "a-b", []string{"▁a", "▁b"}},
 	} {
 		if got := preTokenize(t, c.pre, c.text); !slices.Equal(got, c.want) {

@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Decode returns the text of ids; ids that are no tokens contribute nothing. With skipSpecial neither do special tokens. Bytes that are no UTF-8
-// become U+FFFD, one for each maximal subpart; with a decoder for byte tokens (<0xXX>), each byte of a run of them that is not UTF-8 as a whole.
+// Decode returns the text of ids; ids that are no tokens contribute nothing. With skipSpecial
+// neither do special tokens. Bytes that are no UTF-8 become U+FFFD, one for each maximal subpart;
+// with a decoder for byte tokens (<0xXX>), each byte of a run of them that is not UTF-8 as a whole.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	s := Stream{t: t, skipSpecial: skipSpecial, whole: true}
 	var out []byte
@@ -16,9 +17,10 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return string(s.flush(out))
 }
 
-// Stream decodes tokens as they come. It holds back an unfinished UTF-8 sequence, 3 bytes at most, until it is complete or known to be broken.
-// What it returns in all is what Decode would, but that a run of byte tokens gives its well-formed characters even if bytes that are not
-// well-formed follow.
+// Stream decodes tokens as they come. It holds back an unfinished UTF-8 sequence, 3 bytes at most,
+// until it is complete or known to be broken. What it returns in all is what Decode would, but that
+// a run of byte tokens gives its well-formed characters even if bytes that are not well-formed
+// follow.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
@@ -30,8 +32,8 @@ type Stream struct {
 	inRun    bool   // run consists of byte tokens
 }
 
-// Stream begins to decode what follows prompt, which may be empty. It matters: some tokenizers drop the first space of a sequence, and a prompt
-// may end in the middle of a character.
+// Stream begins to decode what follows prompt, which may be empty. It matters: some tokenizers drop
+// the first space of a sequence, and a prompt may end in the middle of a character.
 func (t *Tokenizer) Stream(prompt []int32, skipSpecial bool) *Stream {
 	s := &Stream{t: t, skipSpecial: skipSpecial}
 	for _, id := range prompt {

@@ -1,9 +1,11 @@
-// Package tokenizer turns text into token ids and back, exactly as Hugging Face's tokenizers library does for the same model.
+// Package tokenizer turns text into token ids and back, exactly as Hugging Face's tokenizers
+// library does for the same model.
 //
-// A Tokenizer is read from a tokenizer.json ([FromJSON]) or from the metadata of a GGUF file ([FromGGUF]). Text passes four stages: added tokens
-// are cut out of it, the rest is normalized, split into pieces that no token crosses, and each piece is given to the model (byte-pair encoding
-// or Unigram). Whatever a file asks for that is not implemented here is refused by name when it is read: a slightly wrong split would only show
-// as slightly worse text.
+// A Tokenizer is read from a tokenizer.json ([FromJSON]) or from the metadata of a GGUF file
+// ([FromGGUF]). Text passes four stages: added tokens are cut out of it, the rest is normalized,
+// split into pieces that no token crosses, and each piece is given to the model (byte-pair encoding
+// or Unigram). Whatever a file asks for that is not implemented here is refused by name when it is
+// read: a slightly wrong split would only show as slightly worse text.
 package tokenizer
 
 import (
@@ -45,15 +47,17 @@ const (
 
 // Options of Encode.
 type Options struct {
-	// Special adds BOS and EOS as the file says (add_special_tokens). A BOS that the text begins with is not doubled. Chat templates write
-	// their own: encode what they give without it.
+	// Special adds BOS and EOS as the file says (add_special_tokens). A BOS that the text begins
+	// with is not doubled. Chat templates write their own: encode what they give without it.
 	Special bool
-	// PlainText treats the text of special tokens as plain text, so that what a user wrote cannot inject them.
+	// PlainText treats the text of special tokens as plain text, so that what a user wrote cannot
+	// inject them.
 	PlainText bool
 }
 
-// Encode returns the ids of text. Text of added tokens becomes those tokens, but see Options.PlainText. Invalid UTF-8 is read as U+FFFD, one for
-// each maximal subpart. The error says that the file's normalizer or a pattern of it cannot cope with this text.
+// Encode returns the ids of text. Text of added tokens becomes those tokens, but see
+// Options.PlainText. Invalid UTF-8 is read as U+FFFD, one for each maximal subpart. The error says
+// that the file's normalizer or a pattern of it cannot cope with this text.
 func (t *Tokenizer) Encode(text string, o Options) ([]int32, error) {
 	ids := make([]int32, 0, len(text)/3+8)
 	if o.Special {
@@ -97,7 +101,8 @@ func newEncoder(t *Tokenizer, plain bool, ids []int32) *encoder {
 
 func (e *encoder) token(id int32) { e.ids = append(e.ids, id) }
 
-// normalize handles a stretch of raw text between added tokens; it begins at byte from of the whole.
+// normalize handles a stretch of raw text between added tokens; it begins at byte from of the
+// whole.
 func (e *encoder) normalize(text string, from int) error {
 	if e.t.norm != nil {
 		var err error
@@ -113,7 +118,8 @@ func (e *encoder) normalize(text string, from int) error {
 // Size returns the number of ids: all are below it. Not all of them need be tokens.
 func (t *Tokenizer) Size() int { return t.vocab.size() }
 
-// Token returns the text of a token as the vocabulary has it: in the byte alphabet (Ġ), with ▁ for spaces.
+// Token returns the text of a token as the vocabulary has it: in the byte alphabet (Ġ), with ▁ for
+// spaces.
 func (t *Tokenizer) Token(id int32) (string, bool) {
 	if !t.vocab.has(id) {
 		return "", false
@@ -121,7 +127,8 @@ func (t *Tokenizer) Token(id int32) (string, bool) {
 	return t.vocab.texts[id], true
 }
 
-// ID returns the id of the token with the given text in the vocabulary. An added token comes before another one of the same text.
+// ID returns the id of the token with the given text in the vocabulary. An added token comes before
+// another one of the same text.
 func (t *Tokenizer) ID(token string) (int32, bool) {
 	if id, ok := t.added[token]; ok {
 		return id, true
@@ -130,8 +137,9 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Bytes returns the bytes that a token contributes to decoded text, other than at the start of a sequence: " the", "\n", half a character.
-// Special tokens have their text. The result must not be changed.
+// Bytes returns the bytes that a token contributes to decoded text, other than at the start of a
+// sequence: " the", "\n", half a character. Special tokens have their text. The result must not be
+// changed.
 func (t *Tokenizer) Bytes(id int32) []byte {
 	if !t.vocab.has(id) {
 		return nil
@@ -170,9 +178,10 @@ func (t *Tokenizer) AddsBOS() bool {
 	return t.bos >= 0 && len(t.post.prefix) > 0 && t.post.prefix[0] == t.bos
 }
 
-// EOG returns the tokens that end a generation, as far as the tokenizer's file tells: the end of text and those of turns and messages, in
-// ascending order. A generation_config.json may name more.
+// EOG returns the tokens that end a generation, as far as the tokenizer's file tells: the end of
+// text and those of turns and messages, in ascending order. A generation_config.json may name more.
 func (t *Tokenizer) EOG() []int32 { return slices.Clone(t.eog) }
 
-// SpecialTokens returns the texts of special tokens by role ("bos_token", "eos_token", "pad_token", "unk_token", …), as chat templates use them.
+// SpecialTokens returns the texts of special tokens by role ("bos_token", "eos_token", "pad_token",
+// "unk_token", …), as chat templates use them.
 func (t *Tokenizer) SpecialTokens() map[string]string { return maps.Clone(t.special) }

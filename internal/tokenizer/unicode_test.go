@@ -15,7 +15,8 @@ func eachRune(yield func(rune) bool) {
 	}
 }
 
-// TestClassSizes pins the character classes of the reference (Unicode 16 in regexes). It fails when Go's own tables move on.
+// TestClassSizes pins the character classes of the reference (Unicode 16 in regexes). It fails when
+// Go's own tables move on.
 func TestClassSizes(t *testing.T) {
 	all := make([]rune, 0, unicode.MaxRune)
 	for r := range eachRune {

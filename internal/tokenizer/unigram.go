@@ -1,12 +1,15 @@
 package tokenizer
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
-// unigram picks the segmentation of a piece with the highest sum of scores (Viterbi). Among equals, the one found first stays: that with the
-// earlier start of its last token.
+// unigram picks the segmentation of a piece with the highest sum of scores (Viterbi). Among equals,
+// the one found first stays: that with the earlier start of its last token.
 type unigram struct {
 	vocab        *vocab
 	scores       []float64 // by id
@@ -19,7 +22,8 @@ type unigram struct {
 
 const unkPenalty = 10 // below the lowest score
 
-// finish builds the index of what text may be segmented into: all tokens but the special ones, which never come from plain text.
+// finish builds the index of what text may be segmented into: all tokens but the special ones,
+// which never come from plain text.
 func (m *unigram) finish(special func(text string) bool) {
 	keys := make([]string, 0, len(m.vocab.ids))
 	for text := range m.vocab.ids {
@@ -39,7 +43,8 @@ func (m *unigram) finish(special func(text string) bool) {
 	m.unkScore = lowest - unkPenalty
 }
 
-// unigramNode is the best way to reach a byte position: by the token id that starts at from. An id of -1 is an unknown character.
+// unigramNode is the best way to reach a byte position: by the token id that starts at from. An id
+// of -1 is an unknown character.
 type unigramNode struct {
 	score float64
 	from  int32
@@ -86,8 +91,8 @@ func (m *unigram) encode(dst []int32, text string) []int32 {
 		}
 		at = int(n.from)
 	}
-	for i := len(path) - 1; i >= 0; i-- {
-		if p := path[i]; p.id >= 0 {
+	for _, p := range slices.Backward(path) {
+		if p.id >= 0 {
 			dst = append(dst, p.id)
 		} else {
 			dst = m.unknown(dst, text[p.from:p.to])
@@ -104,4 +109,52 @@ func (m *unigram) unknown(dst []int32, text string) []int32 {
 		return append(dst, m.unk)
 	}
 	return dst
+}
+
+// parseUnigram reads a vocabulary of [text, score] entries; ids are their places.
+func parseUnigram(f *modelFields, raw []byte, special func(string) bool) (model, *vocab, error) {
+	s := jsonScanner{buf: raw}
+	var b vocabBuilder
+	var scores []float64
+	err := s.array(func() error {
+		field := 0
+		return s.array(func() error {
+			field++
+			switch field {
+			case 1:
+				text, err := s.str()
+				if err != nil {
+					return err
+				}
+				return b.add(text, int32(len(scores)))
+			case 2:
+				score, err := s.float()
+				scores = append(scores, score)
+				return err
+			}
+			return errors.New("an entry is not [text, score]")
+		})
+	})
+	if err == nil && len(scores) != len(b.ids) {
+		err = errors.New("an entry is not [text, score]")
+	}
+	var v *vocab
+	if err == nil {
+		v, err = b.build()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("vocab: %w", err)
+	}
+	m := &unigram{vocab: v, scores: scores, unk: -1}
+	if f.unkID != nil {
+		if !v.has(*f.unkID) {
+			return nil, nil, fmt.Errorf("unk_id %d is not in the vocabulary", *f.unkID)
+		}
+		m.unk = *f.unkID
+	}
+	if f.byteFallback {
+		m.byteFallback = v.byteTokens()
+	}
+	m.finish(special)
+	return m, v, nil
 }

@@ -7,7 +7,8 @@ import (
 
 const (
 	maxTokenLen = 16 << 10 // bytes; real vocabularies hold runs of a thousand spaces
-	// Ids need not be dense, but the highest may not exceed the number of tokens by much: tables are indexed by them.
+	// Ids need not be dense, but the highest may not exceed the number of tokens by much: tables
+	// are indexed by them.
 	maxIDGap = 1 << 20
 )
 
