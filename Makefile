@@ -57,7 +57,7 @@ oracle:
 # Real models, fetched by `foretoken pull`, against the oracle: about 350 MB
 # of downloads and ten minutes. FORETOKEN_REALMODEL_HOME keeps the downloads.
 realmodel: oracle
-	cd tools && go test -tags realmodel -count=1 -timeout 40m -v ./realmodel
+	cd tools && go test -tags realmodel -count=1 -timeout 60m -v ./realmodel
 
 clean:
 	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules

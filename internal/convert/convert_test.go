@@ -214,6 +214,41 @@ func TestQuantize(t *testing.T) {
 	}
 }
 
+// A tokenizer that GGUF's keys cannot express is kept as it is.
+func TestInexpressibleTokenizer(t *testing.T) {
+	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
+	path := filepath.Join(dir, "tokenizer.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), `"lstrip":false`, `"lstrip":true`, 1)
+	if changed == string(text) {
+		t.Fatal("tokenizer.json has no lstrip to change")
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	src := source(t, dir)
+	if _, err := src.Tokenizer.GGUF(); err == nil {
+		t.Fatal("GGUF can express lstrip; the test needs another tokenizer")
+	}
+	got, err := tokenizer.FromGGUF(quantize(t, src, tensor.F32).Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"hello <bos>world", "<|im_start|>user"} {
+		want, _ := src.Tokenizer.Encode(text, tokenizer.Options{Special: true})
+		ids, err := got.Encode(text, tokenizer.Options{Special: true})
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%q: %v, %v; want %v", text, ids, err, want)
+		}
+	}
+	if a, b := got.EOG(), src.Tokenizer.EOG(); !slices.Equal(a, b) {
+		t.Errorf("end tokens %v, want %v", a, b)
+	}
+}
+
 // Nothing is left behind when a conversion fails.
 func TestFailureLeavesNoFile(t *testing.T) {
 	spec := testmodel.Family("llama")

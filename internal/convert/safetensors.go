@@ -30,18 +30,38 @@ func fromSafetensors(src Source, c *model.Config) (*plan, error) {
 		return nil, err
 	}
 	if src.Tokenizer != nil {
-		vocabulary, err := src.Tokenizer.GGUF()
-		if err != nil {
+		if err := p.vocabulary(src); err != nil {
 			return nil, err
-		}
-		for _, key := range slices.Sorted(maps.Keys(vocabulary)) {
-			p.set(key, vocabulary[key])
 		}
 	}
 	if src.Template != "" {
 		p.set("tokenizer.chat_template", src.Template)
 	}
 	return p, p.load(src.Checkpoint, arch, c)
+}
+
+// vocabulary writes the tokenizer under GGUF's keys or, where those cannot
+// express it, as the tokenizer.json that it is, for readers that know this key.
+func (p *plan) vocabulary(src Source) error {
+	if keys, err := src.Tokenizer.GGUF(); err == nil {
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			p.set(key, keys[key])
+		}
+		return nil
+	}
+	text, err := src.Checkpoint.File("tokenizer.json")
+	if err != nil {
+		return err
+	}
+	p.set("tokenizer.huggingface.json", string(text))
+	p.set("tokenizer.ggml.add_bos_token", src.Tokenizer.AddsBOS())
+	tokens := src.Tokenizer.SpecialTokens()
+	for role, key := range map[string]string{"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"} {
+		if id, ok := src.Tokenizer.ID(tokens[role]); ok {
+			p.set("tokenizer.ggml."+key+"_token_id", uint32(id))
+		}
+	}
+	return nil
 }
 
 // describe writes the configuration under GGUF's keys. What has no key is an

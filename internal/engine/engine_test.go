@@ -235,6 +235,27 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
+// Whoever cancels does not wait for what the engine is busy with.
+func TestCancellationDoesNotWaitForTheLoop(t *testing.T) {
+	e := open(t, "llama", Options{Threads: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	busy, release := make(chan struct{}), make(chan struct{})
+	var err error
+	n := 0
+	for _, err = range e.Generate(ctx, Request{Prompt: prompt(1, 9), Params: greedy(400)}) {
+		if n++; n == 1 {
+			go e.exclusive(context.Background(), func() error { close(busy); <-release; return nil })
+			<-busy
+			cancel()
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("after %d tokens: %v, want %v", n, err, context.Canceled)
+	}
+	close(release)
+}
+
 func TestCloseEndsRequests(t *testing.T) {
 	e, err := Open(testmodel.Safetensors(t, testmodel.Family("llama")), Options{Threads: 1})
 	if err != nil {
@@ -251,6 +272,31 @@ func TestCloseEndsRequests(t *testing.T) {
 	}
 	if _, err := collect(e, context.Background(), Request{Prompt: prompt(1, 4), Params: greedy(4)}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a request after Close: %v, want ErrClosed", err)
+	}
+	if _, err := e.Embed(context.Background(), prompt(1, 4), MeanPooling); !errors.Is(err, ErrClosed) {
+		t.Errorf("an embedding after Close: %v, want ErrClosed", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
+// Close ends a job between two of its chunks.
+func TestCloseEndsScore(t *testing.T) {
+	e, err := Open(testmodel.Safetensors(t, testmodel.Family("llama")), Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	err = e.Score(context.Background(), prompt(1, 400), 0, 4, func(int, []float32) error {
+		if rows++; rows == 1 {
+			go e.Close()
+			<-e.loop.quit
+		}
+		return nil
+	})
+	if rows != 4 || !errors.Is(err, ErrClosed) {
+		t.Errorf("%d rows, %v; want the 4 of the first chunk and ErrClosed", rows, err)
 	}
 }
 

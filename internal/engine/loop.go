@@ -8,9 +8,9 @@ import (
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
 
-// maxStepRows bounds the rows of one step, and so its workspace: decoding
+// defaultStepRows bounds the rows of one step, and so its workspace: decoding
 // sequences have one row each, prompts fill the rest in chunks.
-const maxStepRows = 512
+const defaultStepRows = 512
 
 // ErrClosed ends the requests of an engine that was closed.
 var ErrClosed = errors.New("the engine is closed")
@@ -25,7 +25,12 @@ type loop struct {
 
 	waiting []*sequence // first come, first served
 	running []*sequence // oldest first
+
+	// What the step at hand is made of; the memory is used again.
 	step    nn.Step
+	planned []*sequence // of each span of step
+	ready   []*sequence // those whose next token can be sampled
+	rows    []int       // the last row of each that is ready
 }
 
 // A job runs between steps with the runner to itself.
@@ -46,6 +51,16 @@ func (e *Engine) start() {
 func (e *Engine) stop() {
 	close(e.loop.quit)
 	<-e.loop.done
+}
+
+// stopping reports whether stop was called.
+func (l *loop) stopping() bool {
+	select {
+	case <-l.quit:
+		return true
+	default:
+		return false
+	}
 }
 
 func (e *Engine) submit(s *sequence) error {
@@ -109,7 +124,7 @@ func (e *Engine) receive(wait bool) (quit bool) {
 		case <-l.quit:
 			return true
 		case <-now:
-			return false
+			return l.stopping() // select takes either when both are ready
 		}
 	}
 }
@@ -138,38 +153,37 @@ func (e *Engine) finish(s *sequence, err error) {
 
 // advance runs one step: every running sequence catches up with its tokens.
 func (e *Engine) advance() {
-	planned := e.plan()
-	if len(planned) == 0 {
+	l := &e.loop
+	e.plan()
+	if len(l.planned) == 0 {
 		return
 	}
-	step := &e.loop.step
-	if err := e.checkpoint.Guard(func() error { return e.runner.Run(step) }); err != nil {
-		for _, s := range planned {
-			e.end(s, fmt.Errorf("step of %d rows: %w", step.Rows(), err))
+	if err := e.checkpoint.Guard(func() error { return e.runner.Run(&l.step) }); err != nil {
+		for _, s := range l.planned {
+			e.end(s, fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
 		}
 		return
 	}
-	var ready []*sequence // those whose next token can be sampled
-	var rows []int
-	for i, s := range planned {
-		span := step.Spans[i]
+	l.ready, l.rows = l.ready[:0], l.rows[:0]
+	for i, s := range l.planned {
+		span := l.step.Spans[i]
 		s.computed += span.To - span.From
 		if s.computed == len(s.tokens) {
-			ready, rows = append(ready, s), append(rows, span.To-1)
+			l.ready, l.rows = append(l.ready, s), append(l.rows, span.To-1)
 		}
 	}
-	if len(ready) == 0 {
+	if len(l.ready) == 0 {
 		return
 	}
 	var logits []float32
-	if err := e.checkpoint.Guard(func() error { logits = e.runner.Logits(rows); return nil }); err != nil {
-		for _, s := range ready {
+	if err := e.checkpoint.Guard(func() error { logits = e.runner.Logits(l.rows); return nil }); err != nil {
+		for _, s := range l.ready {
 			e.end(s, err)
 		}
 		return
 	}
 	vocab := e.Config().Vocab
-	for i, s := range ready {
+	for i, s := range l.ready {
 		if ended, err := s.next(e, logits[i*vocab:(i+1)*vocab]); ended || err != nil {
 			e.end(s, err)
 		}
@@ -190,17 +204,17 @@ func (e *Engine) end(s *sequence, err error) {
 	e.finish(s, err)
 }
 
-// plan fills the step and returns the sequence of each of its spans. Running
-// sequences come first, oldest first; waiting ones join while rows and memory
-// are left.
-func (e *Engine) plan() (planned []*sequence) {
+// plan fills the step. Running sequences come first, oldest first; waiting
+// ones join while rows and memory are left.
+func (e *Engine) plan() {
 	l := &e.loop
 	l.step.Reset()
-	rows := maxStepRows
+	l.planned = l.planned[:0]
+	rows := e.stepRows
 	add := func(s *sequence) {
 		n := min(rows, len(s.tokens)-s.computed)
 		l.step.Add(&s.table, s.computed, s.tokens[s.computed:s.computed+n])
-		planned = append(planned, s)
+		l.planned = append(l.planned, s)
 		rows -= n
 	}
 	for i := 0; i < len(l.running) && rows > 0; i++ {
@@ -223,7 +237,6 @@ func (e *Engine) plan() (planned []*sequence) {
 		l.running = append(l.running, s)
 		add(s)
 	}
-	return planned
 }
 
 // retract takes the memory of the youngest running sequence and sends it back

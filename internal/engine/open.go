@@ -39,6 +39,7 @@ type Engine struct {
 	defaults   defaults
 	eog        []int32 // tokens that end generation
 	maxLen     int
+	stepRows   int // most rows of one step
 	threads    int
 
 	pool    *kernel.Pool
@@ -46,6 +47,9 @@ type Engine struct {
 	runner  *exec.Runner
 	sampler sample.Sampler
 	loop    loop
+
+	close    sync.Once
+	closeErr error
 }
 
 // Open loads the model at path: a directory, a .gguf file or a .safetensors
@@ -62,7 +66,7 @@ func Open(path string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{checkpoint: c, threads: o.Threads}
+	e := &Engine{checkpoint: c, threads: o.Threads, stepRows: defaultStepRows}
 	if err := e.load(o, cacheType); err != nil {
 		c.Close()
 		return nil, err
@@ -120,18 +124,23 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	return nil
 }
 
-// Close ends all requests with ErrClosed and unmaps the model.
+// Close ends all requests with ErrClosed and unmaps the model. Further calls
+// return what the first did.
 func (e *Engine) Close() error {
-	e.stop()
-	e.pool.Close()
-	return e.checkpoint.Close()
+	e.close.Do(func() {
+		e.stop()
+		e.pool.Close()
+		e.closeErr = e.checkpoint.Close()
+	})
+	return e.closeErr
 }
 
 // OpenTokenizer reads the tokenizer of a checkpoint: GGUF metadata or
 // tokenizer.json. The error is fs.ErrNotExist if it has none.
 func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	if m := c.Metadata(); m != nil {
-		if _, ok := m.String("tokenizer.ggml.model"); !ok {
+		_, ggml := m.String("tokenizer.ggml.model")
+		if _, hf := m.String("tokenizer.huggingface.json"); !ggml && !hf {
 			return nil, fs.ErrNotExist
 		}
 		t, err := tokenizer.FromGGUF(m)

@@ -15,8 +15,8 @@ const scoreRows = 32
 
 // Score evaluates tokens from position 0 on and calls visit with the row
 // index and the logits of every row from first on, in order. chunk is the
-// number of rows of a step; 0 takes all at once. The logits are valid during
-// the call only.
+// number of rows of a step; 0 takes all at once. visit must not use the engine,
+// which waits for it; the logits are valid during the call only.
 func (e *Engine) Score(ctx context.Context, tokens []int32, first, chunk int, visit func(row int, logits []float32) error) error {
 	return e.exclusive(ctx, func() error {
 		return e.forward(ctx, tokens, chunk, func(from int, rows []int) error {
@@ -50,20 +50,16 @@ func (e *Engine) forward(ctx context.Context, tokens []int32, chunk int, visit f
 	}
 	var table kvcache.Table
 	defer e.cache.Release(&table)
-	for {
-		err := e.cache.Grow(&table, len(tokens))
-		if err == nil {
-			break
-		}
-		if len(e.loop.running) == 0 {
-			return err
-		}
-		e.retract()
+	for e.cache.Grow(&table, len(tokens)) != nil {
+		e.retract() // maxLen tokens fit when nothing runs
 	}
 	var step nn.Step
 	for from := 0; from < len(tokens); from += chunk {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if e.loop.stopping() {
+			return ErrClosed
 		}
 		part := tokens[from:min(from+chunk, len(tokens))]
 		step.Reset()
@@ -99,7 +95,7 @@ func (e *Engine) Embed(ctx context.Context, tokens []int32, pooling Pooling) ([]
 	}
 	vector := make([]float64, e.Config().Hidden)
 	err := e.exclusive(ctx, func() error {
-		return e.forward(ctx, tokens, maxStepRows, func(from int, rows []int) error {
+		return e.forward(ctx, tokens, e.stepRows, func(from int, rows []int) error {
 			if pooling == LastPooling {
 				if from+len(rows) < len(tokens) {
 					return nil
@@ -117,7 +113,7 @@ func (e *Engine) Embed(ctx context.Context, tokens []int32, pooling Pooling) ([]
 	}
 	var sum float64
 	for _, v := range vector {
-		sum += v * v
+		sum += float64(v * v)
 	}
 	out := make([]float32, len(vector))
 	for i, v := range vector {

@@ -21,8 +21,15 @@ func newStream() *stream { return &stream{ready: make(chan struct{}, 1)} }
 
 func (s *stream) push(t Token) { s.update(func() { s.queue = append(s.queue, t) }) }
 
-// end closes the stream; err is nil where the last token said why it ended.
-func (s *stream) end(err error) { s.update(func() { s.ended, s.err = true, err }) }
+// end closes the stream, if it is open; err is nil where the last token said
+// why it ended.
+func (s *stream) end(err error) {
+	s.update(func() {
+		if !s.ended {
+			s.ended, s.err = true, err
+		}
+	})
+}
 
 func (s *stream) update(f func()) {
 	s.mu.Lock()
@@ -42,8 +49,8 @@ func (s *stream) take() (queue []Token, ended bool, err error) {
 }
 
 // Generate yields the tokens of r's continuation as they come. An error ends
-// the sequence; leaving the iteration, or cancelling ctx, aborts the request
-// at the next step.
+// the sequence. Leaving the iteration, or cancelling ctx, ends it at once; the
+// engine drops the request at the next step.
 func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -57,7 +64,11 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error
 			return
 		}
 		for {
-			<-s.out.ready
+			select {
+			case <-s.out.ready:
+			case <-ctx.Done():
+				s.out.end(ctx.Err()) // a step or a job may keep the loop busy
+			}
 			queue, ended, err := s.out.take()
 			for _, t := range queue {
 				if !yield(t, nil) {

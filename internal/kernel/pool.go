@@ -17,7 +17,6 @@ import (
 // A Pool runs kernels on a fixed number of workers, the caller being one of
 // them. Its methods are called from one goroutine at a time.
 type Pool struct {
-	workers int
 	scratch [][]float32 // one per worker, grown on demand
 	wake    []chan struct{}
 	done    sync.WaitGroup
@@ -39,7 +38,7 @@ type job interface {
 // NewPool starts workers-1 goroutines.
 func NewPool(workers int) *Pool {
 	workers = max(workers, 1)
-	p := &Pool{workers: workers, scratch: make([][]float32, workers), wake: make([]chan struct{}, workers-1)}
+	p := &Pool{scratch: make([][]float32, workers), wake: make([]chan struct{}, workers-1)}
 	for i := range p.wake {
 		p.wake[i] = make(chan struct{}, 1)
 		go p.work(i+1, p.wake[i])
@@ -52,11 +51,8 @@ func (p *Pool) Close() {
 	for _, c := range p.wake {
 		close(c)
 	}
-	p.wake, p.workers = nil, 1
+	p.wake = nil
 }
-
-// Workers is the number of goroutines a kernel runs on.
-func (p *Pool) Workers() int { return p.workers }
 
 func (p *Pool) work(worker int, wake <-chan struct{}) {
 	// A mapped file that shrinks faults where it is read; run hands the fault
@@ -71,7 +67,8 @@ func (p *Pool) assist(worker int) {
 	defer p.done.Done()
 	defer func() {
 		if v := recover(); v != nil {
-			p.fault.Store(&v)
+			fault := v // v itself would be on the heap each time
+			p.fault.Store(&fault)
 		}
 	}()
 	p.drain(worker)

@@ -51,24 +51,26 @@ type State struct {
 	Pool  *kernel.Pool
 	Cache *kvcache.Pool
 
-	tables []*kvcache.Table
-	arena  []float32
-	used   int
+	view  kvcache.View
+	arena []float32
+	used  int
 }
 
 // Begin readies st for step.
 func (st *State) Begin(step *Step, hidden int) {
 	st.used = 0
 	st.X = st.Take(step.Rows() * hidden)
-	st.tables = st.tables[:0]
+	st.view.Pool, st.view.Tables = st.Cache, st.view.Tables[:0]
 	for _, s := range step.Spans {
-		st.tables = append(st.tables, s.Table)
+		st.view.Tables = append(st.view.Tables, s.Table)
 	}
 }
 
-// Layer returns the view of the cache that layer's attention reads.
+// Layer returns the view of the cache that layer's attention reads, valid
+// until the next call.
 func (st *State) Layer(layer int) *kvcache.View {
-	return &kvcache.View{Pool: st.Cache, Layer: layer, Tables: st.tables}
+	st.view.Layer = layer
+	return &st.view
 }
 
 // Take returns n values of workspace, with arbitrary contents. They are valid
