@@ -42,8 +42,11 @@ func readDefaults(c *checkpoint.Checkpoint) (defaults, error) {
 		d.params.TopK, d.recommended = *f.TopK, true
 	}
 	for _, v := range []struct{ to, from *float32 }{
-		{&d.params.Temperature, f.Temperature}, {&d.params.TopP, f.TopP}, {&d.params.MinP, f.MinP},
-		{&d.params.TypicalP, f.TypicalP}, {&d.params.RepetitionPenalty, f.RepetitionPenalty},
+		{&d.params.Temperature, f.Temperature},
+		{&d.params.TopP, f.TopP},
+		{&d.params.MinP, f.MinP},
+		{&d.params.TypicalP, f.TypicalP},
+		{&d.params.RepetitionPenalty, f.RepetitionPenalty},
 	} {
 		if v.from != nil {
 			*v.to, d.recommended = *v.from, true

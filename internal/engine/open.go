@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
@@ -173,7 +174,7 @@ func (e *Engine) endOfGeneration() []int32 {
 	}
 	ids := e.model.Config().EOS
 	if e.tokenizer != nil {
-		ids = append(ids[:len(ids):len(ids)], e.tokenizer.EOG()...)
+		ids = append(slices.Clip(ids), e.tokenizer.EOG()...)
 	}
 	return ids
 }

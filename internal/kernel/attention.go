@@ -129,8 +129,13 @@ func (j *attentionJob) scratch(worker, group int) (s attentionScratch) {
 		to *[]float32
 		n  int
 	}{
-		{&s.scores, KVBlock}, {&s.k, KVBlock * j.KeyDim}, {&s.v, KVBlock * j.ValueDim}, {&s.block, j.ValueDim},
-		{&s.max, group}, {&s.sum, group}, {&s.out, group * j.ValueDim},
+		{&s.scores, KVBlock},
+		{&s.k, KVBlock * j.KeyDim},
+		{&s.v, KVBlock * j.ValueDim},
+		{&s.block, j.ValueDim},
+		{&s.max, group},
+		{&s.sum, group},
+		{&s.out, group * j.ValueDim},
 	} {
 		*part.to, buf = buf[:part.n], buf[part.n:]
 	}

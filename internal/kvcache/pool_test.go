@@ -92,9 +92,12 @@ func TestPutSeparatesLayersAndHeads(t *testing.T) {
 		return out
 	}
 	for _, c := range []struct{ got, want []float32 }{
-		{at(0, 3, 0, true), []float32{1, 2, 3}}, {at(0, 3, 1, true), []float32{4, 5, 6}},
-		{at(0, 1, 0, false), []float32{7}}, {at(0, 1, 1, false), []float32{8}},
-		{at(1, 1, 0, true), []float32{9}}, {at(1, 2, 0, false), []float32{10, 11}},
+		{at(0, 3, 0, true), []float32{1, 2, 3}},
+		{at(0, 3, 1, true), []float32{4, 5, 6}},
+		{at(0, 1, 0, false), []float32{7}},
+		{at(0, 1, 1, false), []float32{8}},
+		{at(1, 1, 0, true), []float32{9}},
+		{at(1, 2, 0, false), []float32{10, 11}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("got %v, want %v", c.got, c.want)

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -115,9 +116,7 @@ func run(from, n int, v float32) map[int]float32 {
 func merge(ms ...map[int]float32) map[int]float32 {
 	all := map[int]float32{}
 	for _, m := range ms {
-		for i, v := range m {
-			all[i] = v
-		}
+		maps.Copy(all, m)
 	}
 	return all
 }

@@ -1,0 +1,39 @@
+package exec
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model/nn"
+	"github.com/foretoken/foretoken/internal/testmodel"
+)
+
+// Once its workspace has grown, a step allocates nothing: neither a chunk of a
+// prompt nor a decoded token.
+func TestStepAllocatesNothing(t *testing.T) {
+	for _, family := range []string{"llama", "gemma3_text"} {
+		for _, rows := range []int{1, 16} {
+			s := open(t, filepath.Dir(testmodel.GGUF(t, testmodel.Family(family))), 4)
+			var table kvcache.Table
+			if err := s.cache.Grow(&table, 512); err != nil {
+				t.Fatal(err)
+			}
+			var step nn.Step
+			pos, tokens, last := 0, make([]int32, rows), []int{rows - 1}
+			run := func() {
+				step.Reset()
+				step.Add(&table, pos, tokens)
+				if err := s.Run(&step); err != nil {
+					t.Fatal(err)
+				}
+				s.Logits(last)
+				pos += rows
+			}
+			run()
+			if n := testing.AllocsPerRun(20, run); n != 0 {
+				t.Errorf("%s: a step of %d rows allocates %v times", family, rows, n)
+			}
+		}
+	}
+}
