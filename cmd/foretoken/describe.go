@@ -36,7 +36,7 @@ type description struct {
 
 	Tokenizer bool           `json:"tokenizer"`
 	Template  bool           `json:"chat_template"`
-	Sampling  map[string]any `json:"sampling"` // what the files recommend
+	Sampling  map[string]any `json:"sampling"` // what run uses unless flags say otherwise
 
 	WeightBytes   int64        `json:"weight_bytes"`
 	Types         []typeShare  `json:"types"` // the largest first
@@ -72,8 +72,7 @@ func (d *description) read(e *engine.Engine) error {
 	d.Window, d.Tied, d.Vocab, d.Context = config.Window, config.TieEmbeddings, config.Vocab, config.Context
 	_, err := e.Tokenizer()
 	d.Tokenizer = err == nil
-	params, _ := e.Sampling()
-	d.Sampling = recommended(params)
+	d.Sampling = sampling(e.Sampling())
 	d.weights(c)
 	d.CachePerToken = e.CacheBytesPerToken()
 	for _, n := range []int{min(2048, d.Context), d.Context} {
@@ -135,9 +134,9 @@ func (d *description) origin(c *checkpoint.Checkpoint) {
 	}
 }
 
-// recommended lists the parameters that differ from drawing from the model's
+// sampling lists the parameters that differ from drawing from the model's
 // own distribution.
-func recommended(p sample.Params) map[string]any {
+func sampling(p sample.Params) map[string]any {
 	plain, list := sample.Default(), map[string]any{}
 	add := func(name string, value, off any) {
 		if value != off {

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
@@ -17,7 +18,7 @@ func pullModel(ctx context.Context, model string) (pull.Model, error) {
 	if err != nil {
 		return pull.Model{}, err
 	}
-	p := progress{unit: unitBytes}
+	p := progress{bytes: true}
 	defer p.end()
 	return store.Pull(ctx, model, p.event)
 }
@@ -25,78 +26,121 @@ func pullModel(ctx context.Context, model string) (pull.Model, error) {
 // progress shows what a long task does on stderr: a bar on a terminal; else
 // downloads, which may take minutes, have a line for each part.
 type progress struct {
-	unit    string // of what is counted
-	part    string
-	skipped string // the source that did not work, until another one is tried
-	bar     *progressbar.ProgressBar
-}
+	bytes bool // are counted: shown, with their rate, beside the percentage
 
-const unitBytes = "bytes"
+	part    string
+	before  int64 // of the part, done before it began here
+	began   time.Time
+	drawn   time.Time
+	shown   int        // characters of the bar on the screen
+	skipped pull.Event // the source that did not work, until another one is tried
+}
 
 // event is a pull.Progress.
 func (p *progress) event(e pull.Event) {
-	if p.skipped != "" && e.Source != p.skipped {
-		note("%s did not work; trying %s", p.skipped, e.Source)
-		p.skipped = ""
+	if s := p.skipped; s.Source != "" && e.Source != s.Source {
+		// All of why matters if no other works, and is then part of the error.
+		why, _, _ := strings.Cut(oneLine(s.Err), ": ")
+		note("%s did not work (%s); trying %s", s.Source, why, e.Source)
+		p.skipped = pull.Event{}
+	}
+	file := e.File
+	if e.Count > 1 {
+		file = fmt.Sprintf("%d/%d %s", e.Index, e.Count, e.File)
 	}
 	switch e.Stage {
 	case pull.StageWait:
 		p.end()
 		note("another process is pulling %s: waiting for it", e.Source)
+	case pull.StageKeep:
+		p.end()
+		note("%s: %s; the copy on this machine is used as it is", e.Source, oneLine(e.Err))
 	case pull.StageDownload:
-		p.step("pulling "+e.File, e.Done, e.Total)
+		p.step("pulling "+file, e.Done, e.Total)
 	case pull.StageUnpack:
-		p.step("unpacking "+e.File, e.Done, e.Total)
+		p.step("unpacking "+file, e.Done, e.Total)
 	case pull.StageSkip:
 		p.end()
-		p.skipped = e.Source // why matters if no other works, and is then part of the error
+		p.skipped = e
 	}
 }
 
 // step shows that done of total (0: unknown) of a part are through.
 func (p *progress) step(part string, done, total int64) {
+	terminal := term.IsTerminal(int(os.Stderr.Fd()))
 	if part != p.part {
 		p.end()
-		p.part = part
-		p.begin(total)
-	}
-	if p.bar != nil {
-		_ = p.bar.Set64(done)
-	}
-}
-
-func (p *progress) begin(total int64) {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		switch {
-		case p.unit != unitBytes:
-		case total > 0:
-			note("%s (%s)", p.part, byteSize(total))
-		default:
-			note("%s", p.part)
+		p.part, p.before, p.began = part, done, time.Now()
+		if !terminal && p.bytes {
+			if total > 0 {
+				part += " (" + byteSize(total) + ")"
+			}
+			note("%s", part)
 		}
+	}
+	const pause = 100 * time.Millisecond
+	if !terminal || time.Since(p.drawn) < pause {
 		return
 	}
-	if total == 0 {
-		total = -1
+	p.drawn = time.Now()
+	width, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
 	}
-	p.bar = progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(os.Stderr),
-		progressbar.OptionSetDescription(p.part),
-		progressbar.OptionShowBytes(p.unit == unitBytes),
-		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString(p.unit),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionFullWidth(),
-		progressbar.OptionClearOnFinish(),
-	)
+	// In the last column some terminals begin a new line.
+	line := p.line(width-1, done, total, p.drawn.Sub(p.began))
+	length := len([]rune(line))
+	fmt.Fprint(os.Stderr, "\r", line, strings.Repeat(" ", max(0, min(p.shown, width-1)-length)))
+	p.shown = length
 }
 
-// end leaves stderr at the start of a line.
+// end leaves stderr at the start of an empty line.
 func (p *progress) end() {
-	if p.bar != nil {
-		_ = p.bar.Clear()
+	if p.shown > 0 {
+		fmt.Fprint(os.Stderr, "\r", strings.Repeat(" ", p.shown), "\r")
 	}
-	p.part, p.bar = "", nil
+	p.part, p.shown, p.drawn = "", 0, time.Time{}
+}
+
+// line is the bar of a part after a time, in at most width characters. Its
+// numbers come first, then the name, then the bar itself.
+func (p *progress) line(width int, done, total int64, took time.Duration) string {
+	const (
+		widest, narrowest = 40, 10      // bar
+		settled           = time.Second // before it a rate means little
+		shortest          = 12          // name
+	)
+	var numbers string
+	if total > 0 {
+		numbers = fmt.Sprintf(" %3d%%", 100*min(done, total)/total)
+	}
+	if p.bytes {
+		numbers += " " + byteSize(done)
+		if total > 0 {
+			numbers += " of " + byteSize(total)
+		}
+		// Of a part that is resumed only what comes now counts.
+		if rate := float64(done-p.before) / max(took, 1).Seconds(); took >= settled && rate >= 1 {
+			if speed := ", " + byteSize(int64(rate)) + "/s"; len(numbers)+len(speed)+shortest <= width {
+				numbers += speed
+			}
+		}
+	}
+	name := shorten(p.part, width-len(numbers))
+	room := min(widest, width-len([]rune(name))-len(numbers)-len(" []"))
+	if total == 0 || room < narrowest {
+		return shorten(name+numbers, width)
+	}
+	filled := int(int64(room) * min(done, total) / total)
+	return name + " [" + strings.Repeat("=", filled) + strings.Repeat(" ", room-filled) + "]" + numbers
+}
+
+// shorten cuts the middle out of a text that is longer than width.
+func shorten(text string, width int) string {
+	r := []rune(text)
+	if len(r) <= width {
+		return text
+	}
+	keep := max(0, width-1)
+	return string(r[:(keep+1)/2]) + "…" + string(r[len(r)-keep/2:])
 }

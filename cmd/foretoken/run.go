@@ -129,9 +129,8 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
-	params, recommended := e.Sampling()
 	s := &session{
-		engine: e, params: c.params(params, recommended), system: c.System,
+		engine: e, params: c.params(e.Sampling()), system: c.System,
 		raw: c.Raw, ids: c.PrintTokens, verbose: c.Verbose, load: time.Since(began),
 	}
 	if err := s.prepare(c.Model, c.Tokens != nil); err != nil {

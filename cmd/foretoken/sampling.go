@@ -1,10 +1,6 @@
 package main
 
-import (
-	"math/rand/v2"
-
-	"github.com/foretoken/foretoken/internal/sample"
-)
+import "github.com/foretoken/foretoken/internal/sample"
 
 // samplingFlags say how tokens are chosen. A nil flag was not given: what the
 // model's files recommend holds.
@@ -26,12 +22,8 @@ type samplingFlags struct {
 	IgnoreEOS         bool              `group:"sampling" name:"ignore-eos" help:"Go on after the token that ends an answer."`
 }
 
-// params completes what a model's files recommend with the flags. Where they
-// recommend nothing, it is what the help of run says.
-func (f *samplingFlags) params(p sample.Params, recommended bool) sample.Params {
-	if !recommended {
-		p.Temperature, p.TopK, p.TopP = 0.8, 40, 0.95
-	}
+// params completes the engine's parameters with the flags.
+func (f *samplingFlags) params(p sample.Params) sample.Params {
 	set(&p.Temperature, f.Temperature)
 	set(&p.TopK, f.TopK)
 	set(&p.TopP, f.TopP)
@@ -40,7 +32,6 @@ func (f *samplingFlags) params(p sample.Params, recommended bool) sample.Params 
 	set(&p.RepetitionPenalty, f.RepetitionPenalty)
 	set(&p.PresencePenalty, f.PresencePenalty)
 	set(&p.FrequencyPenalty, f.FrequencyPenalty)
-	p.Seed = rand.Uint64()
 	set(&p.Seed, f.Seed)
 	p.LogitBias = f.LogitBias
 	p.MaxTokens, p.MinTokens = f.MaxTokens, f.MinTokens

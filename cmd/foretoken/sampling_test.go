@@ -10,27 +10,24 @@ import (
 )
 
 func TestParams(t *testing.T) {
-	plain, tuned := sample.Default(), sample.Default()
+	tuned := sample.Default()
 	tuned.TopP, tuned.RepetitionPenalty = 0.9, 1.1
 	for _, test := range []struct {
-		name        string
-		recommended *sample.Params
-		flags       []string
-		want        func(*sample.Params)
+		name   string
+		engine sample.Params
+		flags  []string
+		want   func(*sample.Params)
 	}{
-		{"nothing recommended", nil, nil, func(p *sample.Params) { p.Temperature, p.TopK, p.TopP = 0.8, 40, 0.95 }},
-		{"flags beside that", nil, []string{"--temperature=1", "--min-p=0.1"}, func(p *sample.Params) { p.TopK, p.TopP, p.MinP = 40, 0.95, 0.1 }},
-		{"the plain distribution recommended", &plain, nil, func(*sample.Params) {}},
-		{"recommended", &tuned, nil, func(p *sample.Params) { p.TopP, p.RepetitionPenalty = 0.9, 1.1 }},
+		{"no flags", tuned, nil, func(p *sample.Params) { p.TopP, p.RepetitionPenalty = 0.9, 1.1 }},
 		{
-			"flags override", &tuned,
+			"flags override", tuned,
 			[]string{"--temperature=0.5", "--top-k=5", "--top-p=1", "--min-p=0.2", "--typical-p=0.3", "--repetition-penalty=1", "--presence-penalty=-0.5", "--frequency-penalty=0.25"},
 			func(p *sample.Params) {
 				p.Temperature, p.TopK, p.MinP, p.TypicalP, p.PresencePenalty, p.FrequencyPenalty = 0.5, 5, 0.2, 0.3, -0.5, 0.25
 			},
 		},
 		{
-			"where it ends", &tuned,
+			"where it ends", tuned,
 			[]string{"--max-tokens=9", "--min-tokens=2", "--stop=a,b", "--stop=--", "--stop-id=1,2", "--stop-id=3", "--ignore-eos", "--logit-bias=4=-1.5", "--logit-bias=5=2"},
 			func(p *sample.Params) {
 				p.TopP, p.RepetitionPenalty = 0.9, 1.1
@@ -44,13 +41,10 @@ func TestParams(t *testing.T) {
 			if _, err := newParser(&v).Parse(append([]string{"run", "--seed=7"}, test.flags...)); err != nil {
 				t.Fatal(err)
 			}
-			recommended, want := sample.Default(), sample.Default()
-			if test.recommended != nil {
-				recommended = *test.recommended
-			}
+			want := sample.Default()
 			want.Seed = 7
 			test.want(&want)
-			if diff := cmp.Diff(want, v.Run.params(recommended, test.recommended != nil)); diff != "" {
+			if diff := cmp.Diff(want, v.Run.params(test.engine)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -214,6 +215,23 @@ func TestQuantize(t *testing.T) {
 	}
 }
 
+func TestRecommendedSamplingIsKept(t *testing.T) {
+	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
+	file := `{"temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.1}`
+	if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := quantize(t, source(t, dir), tensor.Q8_0).Metadata()
+	for key, want := range map[string]any{"temp": float32(0.6), "top_k": int32(20), "top_p": float32(0.95), "min_p": float32(0.05), "penalty_repeat": float32(1.1)} {
+		if got := m.Get("general.sampling." + key); got != want {
+			t.Errorf("general.sampling.%s is %v, want %v", key, got, want)
+		}
+	}
+	if name, _ := m.String("general.name"); name != filepath.Base(dir) {
+		t.Errorf("general.name is %q, want %q", name, filepath.Base(dir))
+	}
+}
+
 // A tokenizer that GGUF's keys cannot express is kept as it is.
 func TestInexpressibleTokenizer(t *testing.T) {
 	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
@@ -273,20 +291,53 @@ func TestFailureLeavesNoFile(t *testing.T) {
 	}
 }
 
+// yarn's attention factor is the whole factor in config.json, and what is
+// multiplied with yarn's own in GGUF.
+func TestYarnAttentionFactor(t *testing.T) {
+	m := testmodel.New(testmodel.Family("llama"))
+	m.Config["rope_scaling"] = map[string]any{
+		"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 128, "attention_factor": 1.5,
+	}
+	dir := t.TempDir()
+	if err := m.WriteSafetensors(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := model.ReadConfig(quantize(t, source(t, dir), tensor.F32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Rope.Scaling.Attention; math.Abs(f-1.5) > 1e-6 {
+		t.Errorf("attention factor %v, want 1.5", f)
+	}
+}
+
 // What GGUF has no key for is refused rather than lost.
 func TestInexpressibleConfigurations(t *testing.T) {
 	window := testmodel.Family("mistral")
 	window.Window = 40
 	noRope := testmodel.Family("smollm3")
 	noRope.Every = 3
+	byType := map[string]any{"rope_parameters": map[string]any{
+		"full_attention":    map[string]any{"rope_theta": 1e6},
+		"sliding_attention": map[string]any{"rope_theta": 1e4, "rope_type": "linear", "factor": 2},
+	}}
 	for name, tc := range map[string]struct {
-		spec testmodel.Spec
-		want string
+		spec   testmodel.Spec
+		config map[string]any // over config.json
+		want   string
 	}{
-		"mistral's window":         {window, "sliding window of 40"},
-		"smollm3's other interval": {noRope, "rotary embeddings"},
+		"mistral's window":              {window, nil, "sliding window of 40"},
+		"smollm3's other interval":      {noRope, nil, "rotary embeddings"},
+		"scaling of gemma's sliding":    {testmodel.Family("gemma3_text"), byType, "rope scaling of sliding layers"},
+		"rope of qwen's sliding layers": {testmodel.Family("qwen3"), byType, "rotary embeddings of sliding layers"},
 	} {
-		src := Source{Checkpoint: openCheckpoint(t, testmodel.Safetensors(t, tc.spec))}
+		m := testmodel.New(tc.spec)
+		maps.Copy(m.Config, tc.config)
+		dir := t.TempDir()
+		if err := m.WriteSafetensors(dir); err != nil {
+			t.Fatal(err)
+		}
+		src := Source{Checkpoint: openCheckpoint(t, dir)}
 		err := Quantize(context.Background(), src, tensor.F32, filepath.Join(t.TempDir(), "out.gguf"), func(int64, int64) {})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, tc.want)

@@ -1,9 +1,13 @@
 package convert
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,8 +29,12 @@ func fromSafetensors(src Source, c *model.Config) (*plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("architecture %q has no GGUF form", c.Architecture)
 	}
+	weights, err := filepath.Abs(src.Checkpoint.Files()[0])
+	if err != nil {
+		return nil, err
+	}
 	p := &plan{}
-	if err := p.describe(arch, c); err != nil {
+	if err := p.describe(arch, filepath.Base(filepath.Dir(weights)), c); err != nil {
 		return nil, err
 	}
 	if src.Tokenizer != nil {
@@ -36,6 +44,9 @@ func fromSafetensors(src Source, c *model.Config) (*plan, error) {
 	}
 	if src.Template != "" {
 		p.set("tokenizer.chat_template", src.Template)
+	}
+	if err := p.generation(src.Checkpoint); err != nil {
+		return nil, err
 	}
 	return p, p.load(src.Checkpoint, arch, c)
 }
@@ -56,9 +67,42 @@ func (p *plan) vocabulary(src Source) error {
 	p.set("tokenizer.huggingface.json", string(text))
 	p.set("tokenizer.ggml.add_bos_token", src.Tokenizer.AddsBOS())
 	tokens := src.Tokenizer.SpecialTokens()
-	for role, key := range map[string]string{"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"} {
-		if id, ok := src.Tokenizer.ID(tokens[role]); ok {
-			p.set("tokenizer.ggml."+key+"_token_id", uint32(id))
+	for _, r := range [...]struct{ role, key string }{{"bos_token", "bos"}, {"eos_token", "eos"}, {"unk_token", "unknown"}, {"pad_token", "padding"}} {
+		if id, ok := src.Tokenizer.ID(tokens[r.role]); ok {
+			p.set("tokenizer.ggml."+r.key+"_token_id", uint32(id))
+		}
+	}
+	return nil
+}
+
+// generation writes what generation_config.json recommends.
+func (p *plan) generation(c *checkpoint.Checkpoint) error {
+	data, err := c.File("generation_config.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var f struct {
+		Temperature       *float32 `json:"temperature"`
+		TopK              *int32   `json:"top_k"`
+		TopP              *float32 `json:"top_p"`
+		MinP              *float32 `json:"min_p"`
+		RepetitionPenalty *float32 `json:"repetition_penalty"`
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return fmt.Errorf("generation_config.json: %w", err)
+	}
+	if f.TopK != nil {
+		p.set("general.sampling.top_k", *f.TopK)
+	}
+	for _, v := range []struct {
+		key   string
+		value *float32
+	}{{"temp", f.Temperature}, {"top_p", f.TopP}, {"min_p", f.MinP}, {"penalty_repeat", f.RepetitionPenalty}} {
+		if v.value != nil {
+			p.set("general.sampling."+v.key, *v.value)
 		}
 	}
 	return nil
@@ -66,8 +110,9 @@ func (p *plan) vocabulary(src Source) error {
 
 // describe writes the configuration under GGUF's keys. What has no key is an
 // error: a reader would compute something else.
-func (p *plan) describe(arch string, c *model.Config) error {
+func (p *plan) describe(arch, name string, c *model.Config) error {
 	p.set("general.architecture", arch)
+	p.set("general.name", name)
 	for key, value := range map[string]int{
 		"context_length":          c.Context,
 		"embedding_length":        c.Hidden,
@@ -93,6 +138,8 @@ func (p *plan) describe(arch string, c *model.Config) error {
 		}
 	case slices.Contains(c.Sliding, true) && c.Window < c.Context:
 		return fmt.Errorf("GGUF files of architecture %s cannot express the sliding window of %d", arch, c.Window)
+	case c.LocalRope != nil:
+		return fmt.Errorf("GGUF files of architecture %s cannot express rotary embeddings of sliding layers", arch)
 	}
 	for i, skips := range c.NoRope {
 		if skips != ((i+1)%4 == 0) {
@@ -109,8 +156,8 @@ func (p *plan) describe(arch string, c *model.Config) error {
 		p.set(arch+".rope.scaling.original_context_length", uint32(s.Original))
 		p.set(arch+".rope.scaling.yarn_beta_fast", float32(s.BetaFast))
 		p.set(arch+".rope.scaling.yarn_beta_slow", float32(s.BetaSlow))
-		if s.Attention != 0 {
-			p.set(arch+".rope.scaling.attn_factor", float32(s.Attention))
+		if s.Attention != 0 { // readers multiply it by yarn's own factor
+			p.set(arch+".rope.scaling.attn_factor", float32(s.Attention/(0.1*math.Log(s.Factor)+1)))
 		}
 	}
 	return nil
@@ -132,6 +179,9 @@ func (p *plan) gemma3(c *model.Config) error {
 		if slides != ((i+1)%pattern != 0) {
 			return fmt.Errorf("GGUF files of architecture gemma3 cannot express the order of sliding layers: layer %d", i)
 		}
+	}
+	if c.LocalRope.Scaling != (nn.RopeScaling{}) {
+		return fmt.Errorf("GGUF files of architecture gemma3 cannot express rope scaling of sliding layers")
 	}
 	p.set("gemma3.attention.sliding_window", uint32(c.Window))
 	p.set("gemma3.attention.sliding_window_pattern", uint32(pattern))

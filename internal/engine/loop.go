@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
 
 // defaultStepRows bounds the rows of one step, and so its workspace: decoding
 // sequences have one row each, prompts fill the rest in chunks.
-const defaultStepRows = 512
+const defaultStepRows = 128
 
 // ErrClosed ends the requests of an engine that was closed.
 var ErrClosed = errors.New("the engine is closed")
@@ -132,16 +134,13 @@ func (e *Engine) receive(wait bool) (quit bool) {
 func (e *Engine) dropCancelled() {
 	l := &e.loop
 	for _, list := range []*[]*sequence{&l.waiting, &l.running} {
-		kept := (*list)[:0]
-		for _, s := range *list {
-			if err := s.ctx.Err(); err != nil {
+		*list = slices.DeleteFunc(*list, func(s *sequence) bool {
+			err := s.ctx.Err()
+			if err != nil {
 				e.finish(s, err)
-			} else {
-				kept = append(kept, s)
 			}
-		}
-		clear((*list)[len(kept):])
-		*list = kept
+			return err != nil
+		})
 	}
 }
 
@@ -158,7 +157,11 @@ func (e *Engine) advance() {
 	if len(l.planned) == 0 {
 		return
 	}
-	if err := e.checkpoint.Guard(func() error { return e.runner.Run(&l.step) }); err != nil {
+	err := e.checkpoint.Guard(func() error { return e.runner.Run(&l.step, l.abandoned) })
+	if errors.Is(err, exec.ErrStopped) {
+		return // nobody waits for this step; those who did are dropped next
+	}
+	if err != nil {
 		for _, s := range l.planned {
 			e.end(s, fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
 		}
@@ -190,17 +193,15 @@ func (e *Engine) advance() {
 	}
 }
 
+// abandoned reports whether nobody waits for the step at hand any more.
+func (l *loop) abandoned() bool {
+	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.ctx.Err() == nil })
+}
+
 // end finishes a running sequence.
 func (e *Engine) end(s *sequence, err error) {
 	l := &e.loop
-	kept := l.running[:0]
-	for _, r := range l.running {
-		if r != s {
-			kept = append(kept, r)
-		}
-	}
-	clear(l.running[len(kept):])
-	l.running = kept
+	l.running = slices.DeleteFunc(l.running, func(r *sequence) bool { return r == s })
 	e.finish(s, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -100,7 +101,7 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if e.defaults, err = readDefaults(e.checkpoint); err != nil {
+	if e.defaults, err = readDefaults(e.checkpoint, config); err != nil {
 		return err
 	}
 	if e.tokenizer, err = OpenTokenizer(e.checkpoint); errors.Is(err, fs.ErrNotExist) {
@@ -158,11 +159,7 @@ func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	t, err := tokenizer.FromJSON(data, config)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return tokenizer.FromJSON(data, config)
 }
 
 // endOfGeneration lists the tokens after which the model has nothing to say:
@@ -185,10 +182,13 @@ func (e *Engine) Tokenizer() (*tokenizer.Tokenizer, error) { return e.tokenizer,
 // Config describes the model.
 func (e *Engine) Config() *model.Config { return e.model.Config() }
 
-// Sampling returns the parameters that generation_config.json recommends, and
-// whether it recommends any; what it does not mention is as in sample.Default.
-func (e *Engine) Sampling() (p sample.Params, recommended bool) {
-	return e.defaults.params, e.defaults.recommended
+// Sampling returns the parameters that the model's files recommend, or
+// temperature 0.8, top-k 40, top-p 0.95 where they recommend none, with a seed
+// drawn anew at every call.
+func (e *Engine) Sampling() sample.Params {
+	p := e.defaults.params
+	p.Seed = rand.Uint64()
+	return p
 }
 
 // Checkpoint is the model's files. The engine closes it.

@@ -10,13 +10,13 @@ import (
 	"github.com/foretoken/foretoken/internal/checkpoint"
 )
 
-// Templates reads the chat templates of a checkpoint by name:
-// chat_template.jinja, tokenizer_config.json or GGUF metadata.
+// Templates reads the chat templates of a checkpoint by name: those of GGUF
+// metadata; or those of tokenizer_config.json, over which .jinja files win.
 func Templates(c *checkpoint.Checkpoint) (map[string]string, error) {
 	if m := c.Metadata(); m != nil {
 		sources := map[string]string{}
 		if s, ok := m.String("tokenizer.chat_template"); ok {
-			sources["default"] = s
+			sources[chat.DefaultTemplate] = s
 		}
 		names, _ := m.Strings("tokenizer.chat_templates")
 		for _, name := range names {
@@ -35,11 +35,16 @@ func Templates(c *checkpoint.Checkpoint) (map[string]string, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	data, err = c.File("chat_template.jinja")
-	if err == nil {
-		sources["default"] = string(data)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	for name, file := range map[string]string{
+		chat.DefaultTemplate: "chat_template.jinja",
+		chat.ToolTemplate:    "additional_chat_templates/tool_use.jinja",
+	} {
+		data, err := c.File(file)
+		if err == nil {
+			sources[name] = string(data)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 	return sources, nil
 }

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
@@ -55,16 +58,13 @@ func (e *Engine) forward(ctx context.Context, tokens []int32, chunk int, visit f
 	}
 	var step nn.Step
 	for from := 0; from < len(tokens); from += chunk {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if e.loop.stopping() {
-			return ErrClosed
-		}
 		part := tokens[from:min(from+chunk, len(tokens))]
 		step.Reset()
 		step.Add(&table, from, part)
-		if err := e.runner.Run(&step); err != nil {
+		stop := func() bool { return ctx.Err() != nil || e.loop.stopping() }
+		if err := e.runner.Run(&step, stop); errors.Is(err, exec.ErrStopped) {
+			return cmp.Or(ctx.Err(), ErrClosed)
+		} else if err != nil {
 			return err
 		}
 		rows := make([]int, len(part))

@@ -24,7 +24,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 			run := func() {
 				step.Reset()
 				step.Add(&table, pos, tokens)
-				if err := s.Run(&step); err != nil {
+				if err := s.Run(&step, nil); err != nil {
 					t.Fatal(err)
 				}
 				s.Logits(last)

@@ -50,7 +50,7 @@ func TestNonFiniteEmbedding(t *testing.T) {
 			}
 			step.Add(&tables[i], 0, tokens)
 		}
-		if err := broken.Run(&step); err != nil {
+		if err := broken.Run(&step, nil); err != nil {
 			t.Fatal(err)
 		}
 		rows := make([]int, step.Rows())

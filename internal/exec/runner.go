@@ -2,6 +2,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model"
@@ -19,13 +21,21 @@ func NewRunner(m model.Model, pool *kernel.Pool, cache *kvcache.Pool) *Runner {
 	return &Runner{model: m, st: nn.State{Pool: pool, Cache: cache}}
 }
 
+// ErrStopped is returned by Run when it was told to stop.
+var ErrStopped = errors.New("the step was stopped")
+
 // Run computes the step and stores its rows in the cache. Its results are
-// asked for with Hidden and Logits before the next Run.
-func (r *Runner) Run(step *nn.Step) error {
+// asked for with Hidden and Logits before the next Run. stop, which may be
+// nil, is asked before each layer; when it says so, Run returns ErrStopped and
+// what the cache holds of the step's rows is of no use.
+func (r *Runner) Run(step *nn.Step, stop func() bool) error {
 	if err := r.model.Embed(step, &r.st); err != nil {
 		return err
 	}
 	for _, l := range r.model.Layers() {
+		if stop != nil && stop() {
+			return ErrStopped
+		}
 		l.Attention(step, &r.st)
 		l.FFN(step, &r.st)
 	}

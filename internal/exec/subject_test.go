@@ -51,7 +51,7 @@ func (s *subject) logits(t *testing.T, table *kvcache.Table, pos int, tokens []i
 		}
 		step.Reset()
 		step.Add(table, pos, tokens[:n])
-		if err := s.Run(&step); err != nil {
+		if err := s.Run(&step, nil); err != nil {
 			t.Fatal(err)
 		}
 		rows := make([]int, n)

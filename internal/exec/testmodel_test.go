@@ -277,7 +277,7 @@ func TestBitsInBatch(t *testing.T) {
 			}
 			step.Add(&tables[i], 0, tokens)
 		}
-		if err := s.Run(&step); err != nil {
+		if err := s.Run(&step, nil); err != nil {
 			t.Fatal(err)
 		}
 		rows := make([]int, step.Rows())

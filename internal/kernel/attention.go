@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"math"
 	"unsafe"
 
@@ -112,7 +113,10 @@ func (j *attentionJob) block(scores, out, q, k, v []float32) (high, sum float32)
 	return high, sum
 }
 
-var negInf = float32(math.Inf(-1))
+var (
+	negInf       = float32(math.Inf(-1))
+	littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1 // as the cache is
+)
 
 // attentionScratch is a worker's memory for one task.
 type attentionScratch struct {
@@ -147,7 +151,7 @@ func (j *attentionJob) scratch(worker, group int) (s attentionScratch) {
 func (j *attentionJob) values(block []byte, head, width, n int, scratch []float32) []float32 {
 	size := j.DType.BlockBytes()
 	src := block[head*KVBlock*width*size:][:n*width*size]
-	if j.DType == tensor.F32 {
+	if j.DType == tensor.F32 && littleEndian {
 		return unsafe.Slice((*float32)(unsafe.Pointer(&src[0])), n*width)
 	}
 	tensor.Decode(j.DType, scratch[:n*width], src)

@@ -102,10 +102,8 @@ func (c *Config) validate() error {
 	if c.BOS < -1 || int(c.BOS) >= c.Vocab {
 		return fmt.Errorf("bos_token_id is %d, expected 0 to %d", c.BOS, c.Vocab-1)
 	}
-	for _, id := range c.EOS {
-		if id < 0 || int(id) >= c.Vocab {
-			return fmt.Errorf("eos_token_id is %d, expected 0 to %d", id, c.Vocab-1)
-		}
+	if err := c.CheckEOS(c.EOS); err != nil {
+		return err
 	}
 	if err := c.Rope.Validate(); err != nil {
 		return err
@@ -113,6 +111,16 @@ func (c *Config) validate() error {
 	if c.LocalRope != nil {
 		if err := c.LocalRope.Validate(); err != nil {
 			return fmt.Errorf("sliding layers: %w", err)
+		}
+	}
+	return nil
+}
+
+// CheckEOS reports an end token that the model cannot produce.
+func (c *Config) CheckEOS(ids []int32) error {
+	for _, id := range ids {
+		if id < 0 || int(id) >= c.Vocab {
+			return fmt.Errorf("eos_token_id is %d, expected 0 to %d", id, c.Vocab-1)
 		}
 	}
 	return nil

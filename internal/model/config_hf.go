@@ -34,6 +34,7 @@ type hfConfig struct {
 	RopeScaling       *hfRope         `json:"rope_scaling"`
 	RopeParameters    json.RawMessage `json:"rope_parameters"`
 	RopeLocalBaseFreq *float64        `json:"rope_local_base_freq"`
+	PartialRotary     *float64        `json:"partial_rotary_factor"`
 
 	SlidingWindow         *int     `json:"sliding_window"`
 	SlidingWindowPattern  *int     `json:"sliding_window_pattern"`
@@ -65,11 +66,13 @@ type hfRope struct {
 	AttentionFactor *float64 `json:"attention_factor"`
 	MScale          *float64 `json:"mscale"`
 	MScaleAllDim    *float64 `json:"mscale_all_dim"`
-	Partial         *float64 `json:"partial_rotary_factor"`
+	PartialRotary   *float64 `json:"partial_rotary_factor"`
+	Truncate        *bool    `json:"truncate"`
 }
 
-// tokenIDs reads a token id, a list of them or null.
-func tokenIDs(field string, data json.RawMessage) (list []int32, err error) {
+// TokenIDs reads the value of a field of config.json or generation_config.json
+// that is a token id, a list of them, null or absent.
+func TokenIDs(field string, data json.RawMessage) (list []int32, err error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
@@ -163,14 +166,14 @@ func (hf *hfConfig) common() (*Config, error) {
 	c.HeadDim = or(hf.HeadDim, c.Hidden/c.Heads)
 	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
 	c.TieEmbeddings = or(hf.TieWordEmbeddings, false)
-	bos, err := tokenIDs("bos_token_id", hf.BOSTokenID)
+	bos, err := TokenIDs("bos_token_id", hf.BOSTokenID)
 	if err != nil {
 		return nil, err
 	}
 	if len(bos) > 0 {
 		c.BOS = bos[0]
 	}
-	if c.EOS, err = tokenIDs("eos_token_id", hf.EOSTokenID); err != nil {
+	if c.EOS, err = TokenIDs("eos_token_id", hf.EOSTokenID); err != nil {
 		return nil, err
 	}
 	act, want := firstText(hf.HiddenActivation, hf.HiddenAct), "silu"
@@ -203,6 +206,9 @@ func (hf *hfConfig) gemma3Defaults() {
 // files have in their place: one for all layers or, where layers differ, one
 // for each type of layer.
 func (hf *hfConfig) rope(c *Config) (err error) {
+	if or(hf.PartialRotary, 1) != 1 {
+		return fmt.Errorf("partial_rotary_factor is %v, expected 1", *hf.PartialRotary)
+	}
 	theta := or(hf.RopeTheta, 10000)
 	if isNull(hf.RopeParameters) {
 		c.Rope, err = hf.RopeScaling.config("rope_scaling", c, theta)
@@ -237,8 +243,11 @@ func (r *hfRope) config(field string, c *Config, theta float64) (nn.RopeConfig, 
 	if r == nil {
 		return nn.RopeConfig{Theta: theta, Dim: c.HeadDim}, nil
 	}
-	if or(r.Partial, 1) != 1 {
-		return nn.RopeConfig{}, fmt.Errorf("%s.partial_rotary_factor is %v, expected 1", field, *r.Partial)
+	if or(r.PartialRotary, 1) != 1 {
+		return nn.RopeConfig{}, fmt.Errorf("%s.partial_rotary_factor is %v, expected 1", field, *r.PartialRotary)
+	}
+	if !or(r.Truncate, true) {
+		return nn.RopeConfig{}, fmt.Errorf("%s.truncate is false, expected true: yarn's bounds are whole dimensions", field)
 	}
 	if r.Factor != nil && r.Type == "" && r.OldType == "" {
 		return nn.RopeConfig{}, fmt.Errorf("%s.rope_type is missing beside a factor", field)

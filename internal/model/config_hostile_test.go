@@ -94,6 +94,8 @@ func TestHostileConfigs(t *testing.T) {
 		{"llama", "rope_scaling", `{"rope_type": "llama3", "factor": 8, "low_freq_factor": 0}`, []string{"llama3", "low_freq_factor is 0"}},
 		{"llama", "rope_scaling", `{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}`, []string{"llama3", "high_freq_factor is 4"}},
 		{"llama", "rope_scaling", `{"rope_type": "default", "partial_rotary_factor": 0.5}`, []string{"rope_scaling.partial_rotary_factor is 0.5"}},
+		{"llama", "rope_scaling", `{"rope_type": "yarn", "factor": 2, "truncate": false}`, []string{"rope_scaling.truncate is false"}},
+		{"llama", "partial_rotary_factor", `0.5`, []string{"partial_rotary_factor is 0.5"}},
 		{"llama", "rope_scaling", `"linear"`, []string{"rope_scaling is a JSON string", "an object"}},
 		{"llama", "rope_parameters", `{"rope_theta": "x"}`, []string{"rope_parameters.rope_theta is a JSON string"}},
 		{"llama", "rope_parameters", `[]`, []string{"rope_parameters is a JSON array", "an object"}},

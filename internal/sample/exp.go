@@ -14,7 +14,7 @@ var expTable = func() (t [64]float64) {
 // (Tang 1989): 2^(n/64) is looked up, and the rest is at most ln2/128.
 func exp(x float64) float64 {
 	const step = math.Ln2 / 64
-	n := int64(x*(1/step) - 0.5) // to nearest, for x <= 0
+	n := int64(float64(x*(1/step)) - 0.5) // to nearest, for x <= 0
 	r := x - float64(float64(n)*step)
 	// 1 + r + r²/2 + r³/6 + r⁴/24 + r⁵/120
 	p := float64(r*(1.0/120)) + 1.0/24

@@ -81,7 +81,7 @@ func NewRope(c RopeConfig, divisors []float32) (*Rope, error) {
 	half := c.Dim / 2
 	r := &Rope{RopeConfig: c, frequencies: make([]float64, half), scale: 1}
 	for i := range r.frequencies {
-		r.frequencies[i] = math.Pow(c.Theta, -2*float64(i)/float64(c.Dim))
+		r.frequencies[i] = c.plain(i)
 	}
 	switch s := c.Scaling; s.Type {
 	case "linear":

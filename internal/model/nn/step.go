@@ -8,6 +8,9 @@ import (
 	"github.com/foretoken/foretoken/internal/kvcache"
 )
 
+// A block of attention is a page of the cache.
+var _ [kernel.KVBlock]struct{} = [kvcache.PageSize]struct{}{}
+
 // A Step is one forward of the model: a ragged list of rows, the rows of a
 // span belonging to one sequence. Prefill, a chunk of it and decoding are all
 // steps that differ in the number of rows.
