@@ -46,7 +46,7 @@ golden:
 	.ci/fetch-tokenizers
 	go test -tags shared ./...
 
-# Every fuzz target for a number of inputs: FUZZ_RUNS, by default 20000.
+# Every fuzz target for a number of inputs: FUZZ_RUNS, by default 40000.
 fuzz:
 	.ci/fuzz
 

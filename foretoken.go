@@ -25,6 +25,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 
 	"github.com/foretoken/foretoken/internal/chat"
 	"github.com/foretoken/foretoken/internal/engine"
@@ -41,7 +42,8 @@ import (
 type Options = engine.Options
 
 // Sampling says how tokens are chosen and when generation ends. Start from
-// Engine.Sampling or DefaultSampling: the zero value is not valid.
+// Engine.Sampling or DefaultSampling; the zero value stands for what
+// Engine.Sampling returns.
 //
 //	Temperature         float32  // 0: always the most likely token
 //	TopK                int      // 0: off
@@ -110,7 +112,7 @@ type Conversation = chat.Conversation
 type Message = chat.Message
 
 // A ToolCall is a call of a function by the model: ID, Name and Arguments,
-// which is a JSON object.
+// the text of a JSON object.
 type ToolCall = chat.ToolCall
 
 // An Object is a JSON object that keeps the order of its keys.
@@ -194,7 +196,7 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error
 			return fails(err)
 		}
 	}
-	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: r.Sampling, KeepSpecial: r.KeepSpecial})
+	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: e.sampling(r.Sampling), KeepSpecial: r.KeepSpecial})
 }
 
 // Chat yields the tokens of the model's answer to a conversation, rendered
@@ -209,7 +211,7 @@ func (e *Engine) Chat(ctx context.Context, c Conversation, s Sampling) iter.Seq2
 	if err != nil {
 		return fails(err)
 	}
-	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: s})
+	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: e.sampling(s)})
 }
 
 // Embed returns the pooled final states of a text, scaled to length 1.
@@ -237,6 +239,13 @@ func (e *Engine) Detokenize(tokens []int32) (string, error) {
 		}
 	}
 	return t.Decode(tokens, false), nil
+}
+
+func (e *Engine) sampling(s Sampling) Sampling {
+	if reflect.ValueOf(s).IsZero() {
+		return e.Sampling()
+	}
+	return s
 }
 
 func (e *Engine) encode(text string, special bool) ([]int32, error) {

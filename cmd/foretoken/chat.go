@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"unicode"
 
 	"github.com/foretoken/foretoken/internal/chat"
 )
@@ -30,7 +31,7 @@ func (s *session) chat(ctx context.Context) error {
 		return ctx.Err()
 	}
 	ctx = context.WithoutCancel(ctx) // from here on Ctrl-C means the answer
-	c.print("/help lists commands, Ctrl-D ends the chat.\n")
+	c.print(s.model + " answers. /help lists commands, Ctrl-D ends the chat.\n")
 	leaving := false // Ctrl-C was the last thing that came
 	for {
 		text, err := c.message()
@@ -48,7 +49,7 @@ func (s *session) chat(ctx context.Context) error {
 			s.history = nil
 		case text == "/help":
 			c.print(chatHelp)
-		case strings.HasPrefix(text, "/") && !strings.ContainsAny(text[1:], "/ \n"):
+		case isCommand(text):
 			c.print("No such command: /help lists them.\n")
 		case text != "":
 			if err := s.turn(ctx, text); err != nil {
@@ -57,6 +58,16 @@ func (s *session) chat(ctx context.Context) error {
 		}
 		leaving = interrupted
 	}
+}
+
+// isCommand reports whether a message begins like a command. Of a path the
+// first word holds a second slash.
+func isCommand(text string) bool {
+	word, ok := strings.CutPrefix(text, "/")
+	if end := strings.IndexFunc(word, unicode.IsSpace); end >= 0 {
+		word = word[:end]
+	}
+	return ok && !strings.Contains(word, "/")
 }
 
 // turn answers one message. Only what ends the chat is an error.

@@ -26,6 +26,11 @@ type screen struct {
 
 func openScreen(t *testing.T, args ...string) *screen {
 	t.Helper()
+	return openScreenOf(t, 80, args...)
+}
+
+func openScreenOf(t *testing.T, columns uint16, args ...string) *screen {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +40,9 @@ func openScreen(t *testing.T, args ...string) *screen {
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +122,7 @@ func TestChat(t *testing.T) {
 	const ctrlD = "\x04"
 	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
 	s := openScreen(t, "run", dir, "--max-tokens", "2", "--logit-bias", "65=100", "--verbose")
-	s.expect("/help lists commands")
+	s.expect(dir + " answers. /help lists commands")
 	s.expect(">>> ")
 
 	s.typed("hello\r")
@@ -166,6 +174,12 @@ func TestChat(t *testing.T) {
 	s.typed("/hepl\r")
 	s.expect("No such command")
 	s.expect(">>> ")
+	s.typed("/set temperature 0\r")
+	s.expect("No such command")
+	s.expect(">>> ")
+	s.typed("/etc/hosts is what?\r") // a message
+	s.expect("AA\r\n")
+	s.promptTokens()
 	s.typed(ctrlD)
 	s.ended()
 }

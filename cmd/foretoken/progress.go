@@ -115,13 +115,13 @@ func (p *progress) line(width int, done, total int64, took time.Duration) string
 		numbers = fmt.Sprintf(" %3d%%", 100*min(done, total)/total)
 	}
 	if p.bytes {
-		numbers += " " + byteSize(done)
+		numbers += fmt.Sprintf(" %8s", byteSize(done)) // padded, lest the bar dances
 		if total > 0 {
 			numbers += " of " + byteSize(total)
 		}
 		// Of a part that is resumed only what comes now counts.
 		if rate := float64(done-p.before) / max(took, 1).Seconds(); took >= settled && rate >= 1 {
-			if speed := ", " + byteSize(int64(rate)) + "/s"; len(numbers)+len(speed)+shortest <= width {
+			if speed := fmt.Sprintf(", %8s/s", byteSize(int64(rate))); len(numbers)+len(speed)+shortest <= width {
 				numbers += speed
 			}
 		}
@@ -141,6 +141,9 @@ func shorten(text string, width int) string {
 	if len(r) <= width {
 		return text
 	}
-	keep := max(0, width-1)
+	if width < 1 {
+		return ""
+	}
+	keep := width - 1
 	return string(r[:(keep+1)/2]) + "…" + string(r[len(r)-keep/2:])
 }

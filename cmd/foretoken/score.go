@@ -75,7 +75,7 @@ func (c *scoreCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := scorer{progress: progress{unit: "tokens"}}
+	s := scorer{progress: progress{}}
 	defer s.progress.end()
 	if c.LogProbs == "" {
 		err = s.all(ctx, e, sequences, c)

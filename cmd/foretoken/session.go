@@ -17,8 +17,10 @@ import (
 // A session asks one model, once or turn by turn.
 type session struct {
 	engine  *engine.Engine
+	model   string // what the user calls it
 	params  sample.Params
 	system  string
+	kwargs  *chat.Object   // for the template
 	history []chat.Message // what was said, without the system message
 
 	raw     bool // no template: prompts are continued
@@ -27,14 +29,14 @@ type session struct {
 	load    time.Duration
 }
 
-// prepare checks what can be checked before there is a prompt. model is what
-// the user calls it.
-func (s *session) prepare(model string, ids bool) error {
+// prepare checks what can be checked before there is a prompt. ids says that
+// the prompt will come as such.
+func (s *session) prepare(ids bool) error {
 	if err := s.params.Validate(s.engine.Config().Vocab); err != nil {
 		return usageError{err}
 	}
 	if _, err := s.engine.Tokenizer(); err != nil && !(ids && s.ids) {
-		return fmt.Errorf("%s has no tokenizer: give --tokens and --print-tokens", model)
+		return fmt.Errorf("%s has no tokenizer: give --tokens and --print-tokens", s.model)
 	}
 	if s.raw || ids {
 		return nil
@@ -43,10 +45,12 @@ func (s *session) prepare(model string, ids bool) error {
 	case s.engine.HasTemplate():
 		return nil
 	case s.system != "":
-		return fmt.Errorf("%s has no chat template to put --system into", model)
+		return fmt.Errorf("%s has no chat template to put --system into", s.model)
+	case s.kwargs != nil:
+		return fmt.Errorf("%s has no chat template for --chat-template-kwargs", s.model)
 	}
 	s.raw = true
-	note("%s has no chat template: it continues the prompt as plain text", model)
+	note("%s has no chat template: it continues the prompt as plain text", s.model)
 	return nil
 }
 
@@ -59,7 +63,7 @@ func (s *session) prompt(ctx context.Context, text string) ([]int32, error) {
 	if s.raw {
 		return t.Encode(text, tokenizer.Options{Special: true})
 	}
-	c := chat.Conversation{AddGenerationPrompt: true}
+	c := chat.Conversation{AddGenerationPrompt: true, Kwargs: s.kwargs}
 	if s.system != "" {
 		c.Messages = append(c.Messages, chat.System(s.system))
 	}

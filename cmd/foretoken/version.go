@@ -8,12 +8,17 @@ import (
 
 type versionCmd struct{}
 
-// Run prints what the linker knows: releases are built from a tag.
+// Run prints the version.
 func (versionCmd) Run() error {
+	_, err := fmt.Println(version())
+	return err
+}
+
+// version is what the linker knows: releases are built from a tag.
+func version() string {
 	version := "(unknown)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		version = info.Main.Version
 	}
-	_, err := fmt.Printf("foretoken %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return fmt.Sprintf("foretoken %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

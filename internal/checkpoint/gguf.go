@@ -29,8 +29,8 @@ func parseGGUF(path string, file []byte) (meta *Metadata, tensors []*entry, err 
 		}
 	}()
 	c := &cursor{data: file}
-	if magic := c.take(4); string(magic) != ggufMagic {
-		return nil, nil, fmt.Errorf("starts with %q: expected %q", file[:min(4, len(file))], ggufMagic)
+	if magic := c.take(4); c.err == nil && string(magic) != ggufMagic {
+		return nil, nil, fmt.Errorf("starts with %q: expected %q", magic, ggufMagic)
 	}
 	switch version := c.uint32(); {
 	case c.err != nil:

@@ -37,7 +37,7 @@ func (c *cursor) left() int { return len(c.data) - c.pos }
 
 func (c *cursor) take(n uint64) []byte {
 	if c.err == nil && n > uint64(c.left()) {
-		c.err = fmt.Errorf("%d bytes at byte %d, but only %d are left", n, c.pos, c.left())
+		c.err = fmt.Errorf("%d bytes at byte %d, but only %d are left: truncated file?", n, c.pos, c.left())
 	}
 	if c.err != nil {
 		return nil
@@ -67,7 +67,7 @@ func (c *cursor) text() []byte { return c.take(c.uint64()) }
 // count checks that n items of at least size bytes can follow.
 func (c *cursor) count(n uint64, size int, of string) int {
 	if c.err == nil && n > uint64(c.left()/size) {
-		c.err = fmt.Errorf("%d %s cannot fit in the %d bytes that follow", n, of, c.left())
+		c.err = fmt.Errorf("%d %s cannot fit in the %d bytes that follow: truncated file?", n, of, c.left())
 	}
 	if c.err != nil {
 		return 0

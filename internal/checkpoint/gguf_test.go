@@ -189,7 +189,8 @@ func TestMalformedGGUF(t *testing.T) {
 	}
 }
 
-// Every prefix of a file is an error or, after the last tensor, whole.
+// Every prefix of a file is an error that says so or, after the last tensor,
+// whole.
 func TestTruncatedGGUF(t *testing.T) {
 	for _, version := range []uint32{2, 3} {
 		r := wellFormed()
@@ -200,6 +201,9 @@ func TestTruncatedGGUF(t *testing.T) {
 			_, _, err := parseGGUF("m.gguf", file[:n])
 			if (err == nil) != (n >= whole) {
 				t.Errorf("version %d, %d of %d bytes: %v", version, n, len(file), err)
+			}
+			if err != nil && !strings.HasSuffix(err.Error(), "truncated file?") {
+				t.Errorf("version %d, %d of %d bytes: %v: want the guess that the file is truncated", version, n, len(file), err)
 			}
 		}
 	}

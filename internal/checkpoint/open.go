@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -81,13 +83,15 @@ func weightsIn(dir string) (string, error) {
 	if err != nil {
 		return "", pathError(dir, err)
 	}
-	var models, others []string // models: without the further parts of split files
+	var models, others, pickled []string // models: without the further parts of split files
 	parts := map[string]bool{}
 	for _, e := range entries {
 		name := e.Name()
 		switch {
 		case strings.HasSuffix(name, ".safetensors"):
 			others = append(others, name)
+		case strings.HasSuffix(name, ".pth"), strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"):
+			pickled = append(pickled, name)
 		case !strings.HasSuffix(name, ".gguf") || strings.HasPrefix(name, "mmproj"):
 			// mmproj: the image encoder that accompanies a model
 		default:
@@ -106,11 +110,21 @@ func weightsIn(dir string) (string, error) {
 		return filepath.Join(dir, models[0]), nil
 	case len(models) > 1:
 		return "", fmt.Errorf("%s: %d models: name one of %s", dir, len(models), listed(models))
+	case slices.ContainsFunc(others, isShard):
+		return "", fmt.Errorf("%s: %s is missing: without it %s cannot be put together", dir, indexName, listed(others))
 	case len(others) > 0:
 		return "", fmt.Errorf("%s: no %s or %s: to open %s, name it", dir, singleName, indexName, listed(others))
 	}
+	if len(pickled) > 0 {
+		return "", fmt.Errorf("%s: %s: pickled PyTorch weights are not supported: convert them to safetensors", dir, listed(pickled))
+	}
 	return "", fmt.Errorf("%s: no weights: expected %s, %s or a .gguf file", dir, singleName, indexName)
 }
+
+var shardName = regexp.MustCompile(`^model-[0-9]+-of-[0-9]+\.safetensors$`)
+
+// isShard tells one of several files with weights by its name.
+func isShard(name string) bool { return shardName.MatchString(name) }
 
 // listed joins names for a message, the first few of many.
 func listed(names []string) string {

@@ -70,7 +70,7 @@ func (c *Checkpoint) blockScales(m *tensor.Matrix, e *entry) error {
 	if !slices.Equal(s.Shape, want) {
 		return s.errorf("shape %v: expected %v, a scale per %v values of %v [%d %d]", s.Shape, want, block, m.DType, m.Rows, m.Cols)
 	}
-	m.Scales = &tensor.Scales{DType: s.DType, BlockRows: block[0], BlockCols: block[1], Data: s.data}
+	m.Scales = &tensor.Scales{Name: s.Name, DType: s.DType, BlockRows: block[0], BlockCols: block[1], Data: s.data}
 	return nil
 }
 

@@ -92,13 +92,19 @@ type plan struct {
 
 // set gives a key its value, in place where it has one.
 func (p *plan) set(key string, value any) *plan {
-	i := slices.IndexFunc(p.metadata, func(m checkpoint.Pair) bool { return m.Key == key })
+	i := p.index(key)
 	if i < 0 {
 		p.metadata = append(p.metadata, checkpoint.Pair{Key: key, Value: value})
 	} else {
 		p.metadata[i].Value = value
 	}
 	return p
+}
+
+func (p *plan) has(key string) bool { return p.index(key) >= 0 }
+
+func (p *plan) index(key string) int {
+	return slices.IndexFunc(p.metadata, func(m checkpoint.Pair) bool { return m.Key == key })
 }
 
 func newPlan(src Source) (*plan, error) {

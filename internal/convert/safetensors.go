@@ -1,10 +1,7 @@
 package convert
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -45,7 +42,7 @@ func fromSafetensors(src Source, c *model.Config) (*plan, error) {
 	if src.Template != "" {
 		p.set("tokenizer.chat_template", src.Template)
 	}
-	if err := p.generation(src.Checkpoint); err != nil {
+	if err := p.generation(src, c); err != nil {
 		return nil, err
 	}
 	return p, p.load(src.Checkpoint, arch, c)
@@ -75,35 +72,34 @@ func (p *plan) vocabulary(src Source) error {
 	return nil
 }
 
-// generation writes what generation_config.json recommends.
-func (p *plan) generation(c *checkpoint.Checkpoint) error {
-	data, err := c.File("generation_config.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// generation writes what generation_config.json recommends. End tokens that the
+// tokenizer does not know as such get the keys there are for them.
+func (p *plan) generation(src Source, c *model.Config) error {
+	g, err := src.Checkpoint.Generation()
 	if err != nil {
 		return err
 	}
-	var f struct {
-		Temperature       *float32 `json:"temperature"`
-		TopK              *int32   `json:"top_k"`
-		TopP              *float32 `json:"top_p"`
-		MinP              *float32 `json:"min_p"`
-		RepetitionPenalty *float32 `json:"repetition_penalty"`
+	pairs, err := g.Metadata()
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return fmt.Errorf("generation_config.json: %w", err)
+	for _, m := range pairs {
+		p.set(m.Key, m.Value)
 	}
-	if f.TopK != nil {
-		p.set("general.sampling.top_k", *f.TopK)
+	var known []int32
+	if src.Tokenizer != nil {
+		known = src.Tokenizer.EOG()
 	}
-	for _, v := range []struct {
-		key   string
-		value *float32
-	}{{"temp", f.Temperature}, {"top_p", f.TopP}, {"min_p", f.MinP}, {"penalty_repeat", f.RepetitionPenalty}} {
-		if v.value != nil {
-			p.set("general.sampling."+v.key, *v.value)
+	free := slices.DeleteFunc([]string{"eos", "eot", "eom"}, func(role string) bool { return p.has("tokenizer.ggml." + role + "_token_id") })
+	for _, id := range append(g.EOS, c.EOS...) {
+		switch {
+		case slices.Contains(known, id):
+			continue
+		case len(free) == 0:
+			return fmt.Errorf("GGUF files cannot express that token %d ends generation", id)
 		}
+		p.set("tokenizer.ggml."+free[0]+"_token_id", uint32(id))
+		known, free = append(known, id), free[1:]
 	}
 	return nil
 }
@@ -190,7 +186,7 @@ func (p *plan) gemma3(c *model.Config) error {
 }
 
 // load lists the tensors that have a GGUF name, in the form GGUF gives them:
-// llama's and smollm3's query and key rows as neighbouring rotary pairs,
+// query and key rows as neighbouring rotary pairs where readers expect them so,
 // Gemma's norms as 1 + w, Llama 3's scaling as a tensor.
 func (p *plan) load(source *checkpoint.Checkpoint, arch string, c *model.Config) error {
 	for _, name := range source.Names() {
@@ -202,10 +198,8 @@ func (p *plan) load(source *checkpoint.Checkpoint, arch string, c *model.Config)
 		if err != nil {
 			return err
 		}
-		if arch == "llama" || arch == "smollm3" {
-			if strings.Contains(name, "q_proj.") || strings.Contains(name, "k_proj.") {
-				w.reorder(interleave(c.HeadDim))
-			}
+		if model.Interleaved(arch) && (strings.Contains(name, "q_proj.") || strings.Contains(name, "k_proj.")) {
+			w.reorder(interleave(c.HeadDim))
 		}
 		if arch == "gemma3" && strings.HasSuffix(name, "norm.weight") {
 			for i := range w.vector {

@@ -1,7 +1,10 @@
 package convert
 
 import (
+	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/tensor"
@@ -64,14 +67,22 @@ func (w *weight) write(to io.Writer, d tensor.DType) error {
 			from = w.order(r)
 		}
 		w.matrix.Row(row, from)
+		if i := slices.IndexFunc(row, tooLarge); i >= 0 && d == tensor.F16 {
+			return fmt.Errorf("row %d: value %v is more than F16 holds", from, row[i])
+		}
 		if err := tensor.Encode(d, data, row); err != nil {
-			return err
+			return fmt.Errorf("row %d: %w", from, err)
 		}
 		if _, err := to.Write(data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tooLarge reports whether F16 would make v infinite.
+func tooLarge(v float32) bool {
+	return math.Abs(float64(v)) >= 65520 && !math.IsInf(float64(v), 0)
 }
 
 // interleave turns the rows of each head from half-split rotary pairs

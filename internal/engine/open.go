@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -38,8 +37,8 @@ type Engine struct {
 	noVocab    error                // why tokenizer is nil
 	templates  map[string]string    // sources of chat templates by name
 	compiled   sync.Map             // source → *chat.Template
-	defaults   defaults
-	eog        []int32 // tokens that end generation
+	params     sample.Params        // what the model's files recommend
+	eog        []int32              // tokens that end generation
 	maxLen     int
 	stepRows   int // most rows of one step
 	threads    int
@@ -101,9 +100,14 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if e.defaults, err = readDefaults(e.checkpoint, config); err != nil {
+	g, err := e.checkpoint.Generation()
+	if err != nil {
 		return err
 	}
+	if err := config.CheckEOS(g.EOS); err != nil {
+		return fmt.Errorf("generation_config.json: %w", err)
+	}
+	e.params = recommended(&g)
 	if e.tokenizer, err = OpenTokenizer(e.checkpoint); errors.Is(err, fs.ErrNotExist) {
 		e.noVocab = fmt.Errorf("%s: the model has no tokenizer; give token ids", e.checkpoint.Files()[0])
 	} else if err != nil {
@@ -112,7 +116,7 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	if e.templates, err = Templates(e.checkpoint); err != nil {
 		return err
 	}
-	e.eog = e.endOfGeneration()
+	e.eog = e.endOfGeneration(g.EOS)
 	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen); err != nil {
 		return err
 	}
@@ -165,9 +169,9 @@ func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 // endOfGeneration lists the tokens after which the model has nothing to say:
 // those of generation_config.json, which is complete where it exists, or
 // those that the configuration and the tokenizer name.
-func (e *Engine) endOfGeneration() []int32 {
-	if len(e.defaults.eos) > 0 {
-		return e.defaults.eos
+func (e *Engine) endOfGeneration(recommended []int32) []int32 {
+	if len(recommended) > 0 {
+		return recommended
 	}
 	ids := e.model.Config().EOS
 	if e.tokenizer != nil {
@@ -181,15 +185,6 @@ func (e *Engine) Tokenizer() (*tokenizer.Tokenizer, error) { return e.tokenizer,
 
 // Config describes the model.
 func (e *Engine) Config() *model.Config { return e.model.Config() }
-
-// Sampling returns the parameters that the model's files recommend, or
-// temperature 0.8, top-k 40, top-p 0.95 where they recommend none, with a seed
-// drawn anew at every call.
-func (e *Engine) Sampling() sample.Params {
-	p := e.defaults.params
-	p.Seed = rand.Uint64()
-	return p
-}
 
 // Checkpoint is the model's files. The engine closes it.
 func (e *Engine) Checkpoint() *checkpoint.Checkpoint { return e.checkpoint }

@@ -94,8 +94,8 @@ func (e *Engine) vocab() int {
 // next draws a token from logits and sends it. It reports whether it was the
 // last.
 func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
-	r, err := e.sampler.Sample(logits[:e.vocab()], &sample.Row{
-		Params: &s.params, Position: len(s.tokens), Generated: len(s.tokens) - s.prompt, History: s.history, EOG: e.eog,
+	r, err := e.sampler.Sample(logits, &sample.Row{
+		Params: &s.params, Position: len(s.tokens), Generated: len(s.tokens) - s.prompt, History: s.history, EOG: e.eog, Vocab: e.vocab(),
 	})
 	if err != nil {
 		return true, err

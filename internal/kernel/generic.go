@@ -116,10 +116,4 @@ func axpy(y []float32, a float32, x []float32) {
 	}
 }
 
-func scale(y []float32, a float32) {
-	for i := range y {
-		y[i] *= a
-	}
-}
-
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

@@ -1,7 +1,7 @@
 // Package kernel computes: matrix products, attention, norms, rotary
 // embeddings and activations, on slices that the caller owns. It is the only
-// package that may hold assembly; generic.go is the reference for every
-// kernel and runs everywhere.
+// package that may hold assembly; its plain Go is the reference for every kernel
+// and runs everywhere.
 //
 // A row's result never depends on the rows beside it, on the number of
 // workers or on how work was cut among them: every output element is summed

@@ -28,7 +28,11 @@ func Add(y, x []float32) {
 }
 
 // Scale multiplies x by a.
-func Scale(x []float32, a float32) { scale(x, a) }
+func Scale(x []float32, a float32) {
+	for i := range x {
+		x[i] *= a
+	}
+}
 
 // SwiGLU writes silu(gate) · up into gate (Shazeer 2020).
 func SwiGLU(gate, up []float32) {

@@ -78,9 +78,9 @@ func (m *ggufConfig) refuse(key, want string) {
 	}
 }
 
-// interleaved lists the architectures whose converters permute the rows of
-// query and key projections, so that rotary pairs are neighbours.
-var interleaved = map[string]bool{"llama": true, "smollm3": true}
+// Interleaved reports whether GGUF files of an architecture have the rows of
+// query and key projections permuted so that rotary pairs are neighbours.
+func Interleaved(arch string) bool { return arch == "llama" || arch == "smollm3" }
 
 func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) (*Config, error) {
 	m := &ggufConfig{Metadata: metadata, arch: metadata.Arch()}
@@ -136,7 +136,7 @@ func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) 
 }
 
 func (m *ggufConfig) rope(c *Config) error {
-	c.Rope = nn.RopeConfig{Theta: m.floatOr("rope.freq_base", 10000), Dim: c.HeadDim, Interleaved: interleaved[m.arch]}
+	c.Rope = nn.RopeConfig{Theta: m.floatOr("rope.freq_base", 10000), Dim: c.HeadDim, Interleaved: Interleaved(m.arch)}
 	if d := m.intOr("rope.dimension_count", c.HeadDim); d != c.HeadDim {
 		return fmt.Errorf("key %s.rope.dimension_count is %d, expected the head width %d", m.arch, d, c.HeadDim)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
 
@@ -70,22 +72,6 @@ type hfRope struct {
 	Truncate        *bool    `json:"truncate"`
 }
 
-// TokenIDs reads the value of a field of config.json or generation_config.json
-// that is a token id, a list of them, null or absent.
-func TokenIDs(field string, data json.RawMessage) (list []int32, err error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	if json.Unmarshal(data, &list) == nil { // null too
-		return list, nil
-	}
-	var one int32
-	if json.Unmarshal(data, &one) != nil {
-		return nil, fmt.Errorf("%s: expected a token id, a list of them or null", field)
-	}
-	return []int32{one}, nil
-}
-
 // hfToConfig reads config.json. Models that hold several parts keep that of
 // the language model under text_config.
 func hfToConfig(data []byte) (*Config, error) {
@@ -113,7 +99,7 @@ func hfToConfig(data []byte) (*Config, error) {
 	if err := unmarshal(field, text, &inner); err != nil {
 		return nil, err
 	}
-	f, err := findFamily(firstText(inner.ModelType, outer.ModelType))
+	f, err := findFamily(cmp.Or(inner.ModelType, outer.ModelType))
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +108,8 @@ func hfToConfig(data []byte) (*Config, error) {
 	if err := unmarshal(field, text, &hf); err != nil {
 		return nil, err
 	}
-	hf.ModelType = firstText(inner.ModelType, outer.ModelType)
-	c, err := hf.common()
+	hf.ModelType = cmp.Or(inner.ModelType, outer.ModelType)
+	c, err := hf.common(f)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +122,10 @@ func hfToConfig(data []byte) (*Config, error) {
 }
 
 // common reads the fields that all families have.
-func (hf *hfConfig) common() (*Config, error) {
+func (hf *hfConfig) common(f family) (*Config, error) {
 	c := &Config{Architecture: hf.ModelType, NormEps: or(hf.RMSNormEps, 1e-6), BOS: -1}
-	gemma := hf.ModelType == "gemma3" || hf.ModelType == "gemma3_text"
-	if gemma {
-		hf.gemma3Defaults()
+	if f.defaults != nil {
+		f.defaults(hf)
 	}
 	for _, f := range []struct {
 		to   *int
@@ -166,40 +151,21 @@ func (hf *hfConfig) common() (*Config, error) {
 	c.HeadDim = or(hf.HeadDim, c.Hidden/c.Heads)
 	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
 	c.TieEmbeddings = or(hf.TieWordEmbeddings, false)
-	bos, err := TokenIDs("bos_token_id", hf.BOSTokenID)
+	bos, err := checkpoint.TokenIDs("bos_token_id", hf.BOSTokenID)
 	if err != nil {
 		return nil, err
 	}
 	if len(bos) > 0 {
 		c.BOS = bos[0]
 	}
-	if c.EOS, err = TokenIDs("eos_token_id", hf.EOSTokenID); err != nil {
+	if c.EOS, err = checkpoint.TokenIDs("eos_token_id", hf.EOSTokenID); err != nil {
 		return nil, err
 	}
-	act, want := firstText(hf.HiddenActivation, hf.HiddenAct), "silu"
-	if gemma {
-		want = "gelu_pytorch_tanh"
-	}
+	act, want := cmp.Or(hf.HiddenActivation, hf.HiddenAct), cmp.Or(f.activation, "silu")
 	if act != "" && act != want {
 		return nil, fmt.Errorf("hidden_act %.40q is not supported for %s: expected %s", act, hf.ModelType, want)
 	}
 	return c, hf.rope(c)
-}
-
-// gemma3Defaults are the values that published Gemma 3 files leave out.
-func (hf *hfConfig) gemma3Defaults() {
-	setDefault := func(to **int, v int) {
-		if *to == nil {
-			*to = &v
-		}
-	}
-	setDefault(&hf.NumAttentionHeads, 8)
-	setDefault(&hf.NumKeyValueHeads, 4)
-	setDefault(&hf.HeadDim, 256)
-	setDefault(&hf.VocabSize, 262208)
-	setDefault(&hf.MaxPositionEmbeddings, 131072)
-	global, local := or(hf.RopeTheta, 1e6), or(hf.RopeLocalBaseFreq, 10000)
-	hf.RopeTheta, hf.RopeLocalBaseFreq = &global, &local
 }
 
 // rope reads rope_theta with rope_scaling, or rope_parameters, which newer
@@ -257,7 +223,7 @@ func (r *hfRope) config(field string, c *Config, theta float64) (nn.RopeConfig, 
 
 func (r *hfRope) scaling(context int) nn.RopeScaling {
 	s := nn.RopeScaling{
-		Type:      firstText(r.Type, r.OldType),
+		Type:      cmp.Or(r.Type, r.OldType),
 		Factor:    or(r.Factor, 0),
 		Original:  or(r.Original, float64(context)),
 		LowFreq:   or(r.LowFreqFactor, 1),
@@ -315,7 +281,7 @@ func unmarshal(field string, data []byte, v any) error {
 			want = "an object"
 		}
 		name := strings.Trim(field+"."+mismatch.Field, ".")
-		return fmt.Errorf("%s is a JSON %.40s, expected %s", firstText(name, "the file"), mismatch.Value, want)
+		return fmt.Errorf("%s is a JSON %.40s, expected %s", cmp.Or(name, "the file"), mismatch.Value, want)
 	}
 	if err != nil && field != "" {
 		return fmt.Errorf("%s: %w", field, err)
@@ -331,13 +297,4 @@ func or[T any](p *T, absent T) T {
 		return absent
 	}
 	return *p
-}
-
-func firstText(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -18,8 +19,8 @@ import (
 //	x += RMSNorm(Attn(RMSNorm(x)))
 //	x += RMSNorm(W_down(gelu(W_gate·RMSNorm(x)) · W_up·RMSNorm(x)))
 var gemma3 = family{
-	layer: gemma3Layer, adapt: gemma3Config, adaptGGUF: gemma3GGUF,
-	embedScale: gemma3EmbedScale, norm: gemma3Norm,
+	layer: gemma3Layer, activation: "gelu_pytorch_tanh", norm: gemma3Norm, embedScale: gemma3EmbedScale,
+	defaults: gemma3Defaults, adapt: gemma3Config, adaptGGUF: gemma3GGUF,
 }
 
 func gemma3Layer(b *builder, i int) *layer {
@@ -58,10 +59,20 @@ func gemma3EmbedScale(c *Config, w *nn.Loader) float32 {
 	return tensor.BF16ToF32(tensor.F32ToBF16(scale))
 }
 
-// gemma3Config fills in what the configurations of the larger models leave
-// out, and reads which layers slide.
+// gemma3Defaults are the values that the larger models leave out.
+func gemma3Defaults(hf *hfConfig) {
+	hf.TieWordEmbeddings = cmp.Or(hf.TieWordEmbeddings, new(true))
+	hf.NumAttentionHeads = cmp.Or(hf.NumAttentionHeads, new(8))
+	hf.NumKeyValueHeads = cmp.Or(hf.NumKeyValueHeads, new(4))
+	hf.HeadDim = cmp.Or(hf.HeadDim, new(256))
+	hf.VocabSize = cmp.Or(hf.VocabSize, new(262208))
+	hf.MaxPositionEmbeddings = cmp.Or(hf.MaxPositionEmbeddings, new(131072))
+	hf.RopeTheta = cmp.Or(hf.RopeTheta, new(1e6))
+	hf.RopeLocalBaseFreq = cmp.Or(hf.RopeLocalBaseFreq, new(1e4))
+}
+
+// gemma3Config reads scales, and which layers slide.
 func gemma3Config(c *Config, hf *hfConfig) error {
-	c.TieEmbeddings = hf.TieWordEmbeddings == nil || *hf.TieWordEmbeddings
 	if hf.AttnLogitSoftcapping != nil || hf.FinalLogitSoftcapping != nil {
 		return errors.New("attn_logit_softcapping and final_logit_softcapping are not supported")
 	}

@@ -37,6 +37,10 @@ type Layer interface {
 
 // A family says how the models of one name are built.
 type family struct {
+	// defaults fills in what files of the family leave out; nil: nothing.
+	defaults func(*hfConfig)
+	// activation is the hidden_act that layer computes; "": silu.
+	activation string
 	// adapt completes a Config read from config.json with what is particular
 	// to the family; nil where nothing is.
 	adapt func(*Config, *hfConfig) error

@@ -1,10 +1,17 @@
 package model
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // smollm3 is SmolLM3: Llama in which every fourth layer does not rotate
 // queries and keys (NoPE, Yang et al. 2025, "Rope to Nope").
-var smollm3 = family{layer: smollm3Layer, adapt: smollm3Config, adaptGGUF: smollm3GGUF}
+var smollm3 = family{layer: smollm3Layer, defaults: smollm3Defaults, adapt: smollm3Config, adaptGGUF: smollm3GGUF}
+
+func smollm3Defaults(hf *hfConfig) {
+	hf.TieWordEmbeddings = cmp.Or(hf.TieWordEmbeddings, new(true))
+}
 
 func smollm3Layer(b *builder, i int) *layer {
 	l := llamaLayer(b, i)
@@ -17,7 +24,6 @@ func smollm3Layer(b *builder, i int) *layer {
 // smollm3Config reads no_rope_layers, whose flags say 1 where a layer does
 // rotate. A window, which no published model turns on, is for the others.
 func smollm3Config(c *Config, hf *hfConfig) error {
-	c.TieEmbeddings = hf.TieWordEmbeddings == nil || *hf.TieWordEmbeddings
 	if hf.NoRopeLayers == nil {
 		interval := or(hf.NoRopeLayerInterval, 4)
 		if interval < 1 {

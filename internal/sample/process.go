@@ -30,8 +30,17 @@ func scan(x []float32) (int, error) {
 	return at, nil
 }
 
-// restrict masks what the grammar and min_tokens forbid.
+// padded reports whether some logits belong to no token: an embedding may have
+// more rows than the tokenizer has tokens.
+func (r *Row) padded(x []float32) bool { return r.Vocab > 0 && r.Vocab < len(x) }
+
+// restrict masks padding and what the grammar and min_tokens forbid.
 func (r *Row) restrict(x []float32) {
+	if r.padded(x) {
+		for i := r.Vocab; i < len(x); i++ {
+			x[i] = negInf
+		}
+	}
 	if r.Allowed != nil {
 		for from := 0; from < len(x); from += 64 {
 			var allowed uint64

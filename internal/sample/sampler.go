@@ -16,6 +16,7 @@ type Row struct {
 	Generated int      // output tokens before it
 	History   *History // tokens before it; may be nil unless Params.Penalized
 	EOG       []int32  // the model's end-of-generation tokens
+	Vocab     int      // tokens from here on are padding, never drawn; 0: there is none
 	Allowed   []uint64 // the grammar's mask: token t is bit t%64 of word t/64, none beyond; nil: all
 }
 
@@ -75,7 +76,7 @@ func (s *Sampler) Dist(logits []float32, r *Row) (Dist, error) {
 		s.reply = Dist{X: s.raw, Max: s.raw[best]}
 	}
 
-	if r.Allowed != nil || r.Generated < p.MinTokens || len(p.LogitBias) > 0 || p.Penalized() {
+	if r.Allowed != nil || r.padded(logits) || r.Generated < p.MinTokens || len(p.LogitBias) > 0 || p.Penalized() {
 		r.restrict(logits)
 		for id, b := range p.LogitBias {
 			logits[id] += b

@@ -457,3 +457,22 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Padding beyond the tokenizer's tokens is never drawn, whatever its logit,
+// but has its share in the log-probabilities of the model's own distribution.
+func TestPaddingIsNotDrawn(t *testing.T) {
+	for _, temperature := range []float32{0, 1} {
+		p := Default()
+		p.Temperature, p.LogProbs = temperature, 1
+		var s Sampler
+		for position := range 50 {
+			r, err := s.Sample([]float32{0, 1, 9, 9}, &Row{Params: &p, Position: position, Vocab: 2})
+			if err != nil || r.Token > 1 {
+				t.Fatalf("temperature %v: token %d, %v", temperature, r.Token, err)
+			}
+			if r.Top[0].Token != 2 || r.LogProb > -8 {
+				t.Fatalf("temperature %v: log-probability %v, best %v", temperature, r.LogProb, r.Top)
+			}
+		}
+	}
+}

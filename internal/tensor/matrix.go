@@ -16,6 +16,7 @@ type Matrix struct {
 // Scales multiply a Matrix block by block: fp8 weights have one scale per
 // 128×128 block, packed fp4 weights one per 32 columns of each row.
 type Scales struct {
+	Name                 string // as in the checkpoint
 	DType                DType  // F32, BF16 or F8E8M0
 	BlockRows, BlockCols int    // values that share one scale
 	Data                 []byte // [ceil(Rows/BlockRows), ceil(Cols/BlockCols)]

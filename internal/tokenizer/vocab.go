@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func (b *vocabBuilder) add(text []byte, id int32) error {
 	if len(text) > maxTokenLen {
 		return fmt.Errorf("token %d is longer than %d bytes", id, maxTokenLen)
 	}
-	if len(b.block)+len(text) > 1<<31 {
+	if int64(len(b.block)+len(text)) > math.MaxInt32 {
 		return fmt.Errorf("more than 2 GiB of tokens")
 	}
 	b.block = append(b.block, text...)

@@ -13,6 +13,7 @@
 //	$FORETOKEN_HOME/models/<slug>-<hash>/manifest.json   written last: a folder without one is not a model yet
 //	$FORETOKEN_HOME/models/<slug>-<hash>/<file>
 //	$FORETOKEN_HOME/models/<slug>-<hash>/<file>.partial  what a cut download left, resumed by the next one
+//	$FORETOKEN_HOME/models/<slug>-<hash>/unfinished      the model's name, as long as there is no manifest
 //	$FORETOKEN_HOME/locks/<slug>-<hash>.lock
 //
 // Names, digests, file lists and archives come from elsewhere and are taken for hostile: each is checked before it

@@ -212,10 +212,17 @@ func TestPullURLRefuses(t *testing.T) {
 			if _, ok := s.Find(web.URL + "/x.gguf" + c.fragment); ok {
 				t.Error("a model is found")
 			}
-			for _, file := range tree(t, s.models()) {
-				if !strings.HasSuffix(file, ".partial") && !strings.HasSuffix(file, ".partial.tag") {
+			left, list := tree(t, s.models()), s.Unfinished()
+			for _, file := range left {
+				if !isPartial(file) && filepath.Base(file) != unfinishedName {
 					t.Errorf("%s was left", file)
 				}
+			}
+			if partial := c.name == "always cut"; partial != (len(left) > 0) || partial != (len(list) == 1) {
+				t.Errorf("left are %q, listed as unfinished %v", left, list)
+			}
+			if entries, _ := os.ReadDir(s.models()); len(left) == 0 && len(entries) > 0 {
+				t.Errorf("an empty folder was left: %v", entries)
 			}
 		})
 	}

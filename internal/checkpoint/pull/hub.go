@@ -65,11 +65,11 @@ func (s *Store) hubRepo(ctx context.Context, ref Ref) (hubRepo, error) {
 		return err
 	})
 	if err != nil {
-		return hubRepo{}, err
+		return hubRepo{}, s.asked(err)
 	}
 	repo, err := parseListing(body)
 	if err != nil {
-		return repo, fmt.Errorf("the file list from %s: %w", s.host(), err)
+		return repo, s.asked(fmt.Errorf("the file list from %s: %w", s.host(), err))
 	}
 	return repo, nil
 }
@@ -136,7 +136,7 @@ func (s *Store) head(ctx context.Context, ref Ref, commit string, f hubFile) (fi
 		return nil
 	})
 	if err != nil {
-		return f, "", err
+		return f, "", s.asked(err)
 	}
 	size, linked := header.Get("X-Linked-Size"), strings.Trim(strings.TrimPrefix(header.Get("X-Linked-Etag"), "W/"), `"`)
 	if size == "" && header.Get("Location") == "" {
@@ -171,6 +171,18 @@ func (s *Store) host() string {
 		return u.Host
 	}
 	return s.Endpoint
+}
+
+// hubSite is asked unless HF_ENDPOINT names a mirror.
+const hubSite = "https://huggingface.co"
+
+// asked adds to what stood in the way of the hub that it was a mirror: whoever set HF_ENDPOINT may have forgotten.
+func (s *Store) asked(err error) error {
+	var disk *diskError
+	if err == nil || s.Endpoint == hubSite || errors.As(err, &disk) {
+		return err
+	}
+	return fmt.Errorf("%w (HF_ENDPOINT is set to %s, which is what was tried)", err, printable(s.Endpoint))
 }
 
 // denied explains what the hub refused. Its X-Error-Code tells more than the status: a gated repository answers 401
@@ -208,14 +220,21 @@ func (s *Store) pullHub(ctx context.Context, ref Ref, p Progress) (Model, error)
 		return Model{}, errOffline
 	}
 	p.event(Event{Stage: StageResolve, Source: ref.String()})
-	repo, err := s.hubRepo(ctx, ref)
-	if err != nil {
-		return Model{}, err
+	repo, lookup := s.hubRepo(ctx, ref)
+	var gone *unreachable
+	var later transient
+	if err == nil && (errors.As(lookup, &gone) || errors.As(lookup, &later)) {
+		p.event(Event{Stage: StageKeep, Source: ref.String(), Err: lookup})
+		return have, nil
+	}
+	if lookup != nil {
+		return Model{}, lookup
 	}
 	cache, err := s.openCache(ref.Repo)
 	if err != nil {
 		return Model{}, err
 	}
+	defer prune(cache.Name()) // only a pull that failed at once leaves folders without files
 	defer cache.Close()
 	fetch := func(files []hubFile) error {
 		for i, f := range files {
@@ -322,7 +341,7 @@ func (s *Store) fetchHub(ctx context.Context, cache *os.Root, ref Ref, commit st
 			deny:  s.denied(ref),
 		}, report)
 		if err != nil {
-			return err
+			return s.asked(err)
 		}
 	}
 	return link(cache, content, place)

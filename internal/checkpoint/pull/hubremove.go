@@ -9,22 +9,52 @@ import (
 )
 
 // removeHub deletes a repository from the cache, or only the revision or file that ref names.
-func (s *Store) removeHub(ref Ref) error {
+func (s *Store) removeHub(ref Ref) (bytes int64, err error) {
 	hub, err := os.OpenRoot(s.HubCache)
 	if err != nil {
-		return fmt.Errorf("not in the cache: %w", err)
+		return 0, fmt.Errorf("not in the cache: %w", err)
 	}
 	defer hub.Close()
 	folder := cacheFolder(ref.Repo)
 	if _, err := hub.Lstat(folder); err != nil {
-		return fmt.Errorf("not in the cache: %w", err)
+		return 0, fmt.Errorf("not in the cache: %w", err)
 	}
+	path := filepath.Join(s.HubCache, folder)
+	files, before, _ := usage(path, anyFile)
+	more := false
 	if ref.File != "" || ref.Revision != "" {
-		if more, err := s.removeFiles(ref); more || err != nil {
+		if more, err = s.removeFiles(ref); errors.Is(err, fs.ErrNotExist) {
+			err = removePartials(path, err)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if !more {
+		if err := errors.Join(hub.RemoveAll(folder), hub.RemoveAll(filepath.Join(".locks", folder))); err != nil {
+			return 0, err
+		}
+	}
+	left, after, _ := usage(path, anyFile)
+	if files == left { // empty folders were all there was
+		return 0, fmt.Errorf("not in the cache: %w", fs.ErrNotExist)
+	}
+	return before - after, nil
+}
+
+// removePartials deletes the unfinished downloads of a repository, which do not tell what files they are of. Without
+// any it returns the error that no file was found.
+func removePartials(folder string, none error) error {
+	files, err := filepath.Glob(filepath.Join(folder, "blobs", "*.partial*"))
+	if err != nil || len(files) == 0 {
+		return none
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
 			return err
 		}
 	}
-	return errors.Join(hub.RemoveAll(folder), hub.RemoveAll(filepath.Join(".locks", folder)))
+	return nil
 }
 
 // removeFiles deletes a file with its splits, or all files of a revision, and the content no other snapshot shows.

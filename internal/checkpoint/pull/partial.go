@@ -141,7 +141,7 @@ func (p *partial) commit() (File, error) {
 // close keeps what has arrived for the next attempt. After commit it does nothing.
 func (p *partial) close() {
 	if err := p.f.Close(); err == nil && p.n == 0 {
-		_ = p.root.Remove(p.name + ".partial") // an empty one does no harm
+		_, _ = p.root.Remove(p.name+".partial"), p.setTag("") // an empty one does no harm
 	}
 }
 

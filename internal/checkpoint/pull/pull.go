@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -16,6 +17,7 @@ const (
 	StageResolve  Stage = "resolving"   // asking the source what there is
 	StageDownload Stage = "downloading" // Done of Total bytes of File have arrived
 	StageUnpack   Stage = "unpacking"   // Done of Total bytes of File have been taken out of their packages
+	StageKeep     Stage = "keeping"     // Source could not be asked for the reason Err; the copy on this machine will do
 	StageSkip     Stage = "skipping"    // Source did not work for the reason Err; the next one is tried
 )
 
@@ -48,8 +50,8 @@ func (p Progress) download(ref Ref, file string, index, count int) report {
 }
 
 // Pull brings the model of that name onto this machine, or what is missing of it, and returns it. What is already
-// there is not fetched again, except that a branch of Hugging Face is looked up and followed. A pull that was cut,
-// cancelled or ran out of disk goes on where it stopped when it is called again.
+// there is not fetched again, except that a branch of Hugging Face is looked up and followed, if there is a way to it.
+// A pull that was cut, cancelled or ran out of disk goes on where it stopped when it is called again.
 //
 // A built-in name has several sources, tried in order; when none works the error is a [*SourcesError]. Otherwise the
 // error names the source, the obstacle and, where there is one, the way round it.
@@ -92,14 +94,30 @@ func (s *Store) pullStored(ctx context.Context, ref Ref, p Progress) (Model, err
 	if err != nil {
 		return Model{}, err
 	}
-	defer root.Close()
-	m, err := s.fetch(ctx, root, ref, p)
-	if err != nil {
-		return Model{}, err
+	if err := s.fill(ctx, root, ref, p); err != nil {
+		return Model{}, errors.Join(err, root.Close(), tidy(folder))
 	}
-	m.Name, m.Pulled = ref.String(), time.Now().UTC().Truncate(time.Second)
-	if err := m.write(root); err != nil {
+	if err := root.Close(); err != nil {
 		return Model{}, err
 	}
 	return s.find(ref)
+}
+
+// fill fetches a model into its folder and writes the manifest.
+func (s *Store) fill(ctx context.Context, root *os.Root, ref Ref, p Progress) error {
+	if err := root.WriteFile(unfinishedName, []byte(ref.String()), 0o644); err != nil {
+		return err
+	}
+	m, err := s.fetch(ctx, root, ref, p)
+	if err != nil {
+		return err
+	}
+	m.Name, m.Pulled = ref.String(), time.Now().UTC().Truncate(time.Second)
+	if err := m.write(root); err != nil {
+		return err
+	}
+	if err := root.Remove(unfinishedName); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -105,7 +105,7 @@ func (s *Store) fetchHubFile(ctx context.Context, root *os.Root, ref Ref, a arti
 		gguf:  true,
 		deny:  s.denied(ref),
 	}, p.download(ref, a.name, 0, 1))
-	return manifest{Source: ref.String(), Files: []File{f}}, err
+	return manifest{Source: ref.String(), Files: []File{f}}, s.asked(err)
 }
 
 // fetchURL takes a file, and the splits that belong to it, from where the address says.

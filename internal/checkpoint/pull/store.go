@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 type Store struct {
 	Dir      string // holds models/ and locks/
 	HubCache string // the Hugging Face cache
-	Endpoint string // the Hugging Face site or a mirror of it, without a trailing slash
+	Endpoint string // the Hugging Face site or a mirror of it (HF_ENDPOINT), without a trailing slash
 	Token    string // sent to Endpoint and nowhere else; "" none
 	Offline  bool   // Endpoint is not asked
 
@@ -75,7 +76,7 @@ func Default() (*Store, error) {
 	}
 	hfHome, err2 := folder(env("HF_HOME"), append(cache, "huggingface")...)
 	hub, err3 := folder(env("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"), hfHome, "hub")
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := cmp.Or(err1, err2, err3); err != nil { // one of them says it all
 		return nil, err
 	}
 	s := newStore(dir, hub)
@@ -103,7 +104,7 @@ func newStore(dir, hubCache string) *Store {
 	return &Store{
 		Dir:      dir,
 		HubCache: hubCache,
-		Endpoint: "https://huggingface.co",
+		Endpoint: hubSite,
 		client:   newClient(),
 		pips:     pipCommands(),
 		free:     freeSpace,
@@ -168,48 +169,52 @@ func (s *Store) List() ([]Model, error) {
 	return models, errors.Join(errs...)
 }
 
-// Remove deletes the model of that name and what an unfinished pull of it left. Of the Hugging Face cache it deletes
-// the repository's folder, or for a name with a file only that file; other models and everything outside stay.
-// A model that is not there is an error wrapping [fs.ErrNotExist].
-func (s *Store) Remove(name string) error {
+// Remove deletes the model of that name and what an unfinished pull of it left, and returns how many bytes that were.
+// Of the Hugging Face cache it deletes the repository's folder, or for a name with a file only that file; other models
+// and everything outside stay. A model of which nothing is there is an error wrapping [fs.ErrNotExist].
+func (s *Store) Remove(name string) (bytes int64, err error) {
 	ref, err := ParseRef(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err = s.remove(ref); err != nil {
-		return fmt.Errorf("remove %s: %w", ref, err)
+	if bytes, err = s.remove(ref); err != nil {
+		return 0, fmt.Errorf("remove %s: %w", ref, err)
 	}
-	return nil
+	return bytes, nil
 }
 
-func (s *Store) remove(ref Ref) error {
+func (s *Store) remove(ref Ref) (bytes int64, err error) {
 	if ref.Kind == KindHub {
 		return s.removeHub(ref)
 	}
 	root, err := os.OpenRoot(s.models())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("not in the store: %w", fs.ErrNotExist)
+		return 0, fmt.Errorf("not in the store: %w", fs.ErrNotExist)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer root.Close()
 	folder := folderName(ref.String())
 	if _, err := root.Lstat(folder); err != nil {
-		return fmt.Errorf("not in the store: %w", err)
+		return 0, fmt.Errorf("not in the store: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	unlock, err := s.lock(ctx, ref, func() { cancel(errBusy) })
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer unlock()
+	files, bytes, _ := usage(s.folder(ref), ofModel)
 	// The manifest goes first: a removal that is interrupted leaves no model.
 	if err := root.Remove(filepath.Join(folder, manifestName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return 0, err
 	}
-	return root.RemoveAll(folder)
+	if err := root.RemoveAll(folder); err != nil || files > 0 {
+		return bytes, err
+	}
+	return 0, fmt.Errorf("not in the store: %w", fs.ErrNotExist) // empty folders were all there was
 }
 
 var errBusy = errors.New("it is being pulled right now")

@@ -49,7 +49,7 @@ func TestListAndRemove(t *testing.T) {
 		{"hf:org/repo", []string{want[3]}},
 		{web.URL + "/y.gguf", nil},
 	} {
-		if err := s.Remove(left.remove); err != nil {
+		if _, err := s.Remove(left.remove); err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
 		if left.remove == "hf:org/repo/model-q4_0.gguf" {
@@ -64,7 +64,7 @@ func TestListAndRemove(t *testing.T) {
 		if diff := cmp.Diff(left.want, names(list)); diff != "" || err != nil {
 			t.Errorf("after Remove(%q) (-want +got):\n%s%v", left.remove, diff, err)
 		}
-		if err := s.Remove(left.remove); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.Remove(left.remove); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("second Remove(%q): %v", left.remove, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestRemoveRevision(t *testing.T) {
 	if err := os.Symlink("../../blobs/"+m.Files[0].SHA256, filepath.Join(folder, "snapshots", other, "x.gguf")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove("hf:org/repo/x.gguf"); err != nil {
+	if _, err := s.Remove("hf:org/repo/x.gguf"); err != nil {
 		t.Fatal(err)
 	}
 	old, ok := s.Find("hf:org/repo@old/x.gguf")
@@ -96,7 +96,7 @@ func TestRemoveRevision(t *testing.T) {
 		t.Fatal("the other revision lost the file")
 	}
 	wantFile(t, old.Path, h.files["x.gguf"])
-	if err := s.Remove("hf:org/repo@old"); err != nil {
+	if _, err := s.Remove("hf:org/repo@old"); err != nil {
 		t.Fatal(err)
 	}
 	if left := tree(t, s.HubCache); len(left) > 0 {
@@ -109,7 +109,7 @@ func TestRemoveLastFile(t *testing.T) {
 	h := newHub(t, map[string][]byte{"x.gguf": ggufBytes(1, 100), "README.md": []byte("# x")})
 	s := hubStore(t, h)
 	mustPull(t, s, "hf:org/repo/x.gguf")
-	if err := s.Remove("hf:org/repo/x.gguf"); err != nil {
+	if _, err := s.Remove("hf:org/repo/x.gguf"); err != nil {
 		t.Fatal(err)
 	}
 	if left := tree(t, s.HubCache); len(left) > 0 {
@@ -130,7 +130,7 @@ func TestRemoveStaysInside(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(filepath.Dir(m.Path), "link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(web.URL + "/x.gguf"); err != nil {
+	if _, err := s.Remove(web.URL + "/x.gguf"); err != nil {
 		t.Error(err)
 	}
 
@@ -139,10 +139,10 @@ func TestRemoveStaysInside(t *testing.T) {
 	if err := os.Symlink("../../../../../precious", filepath.Join(snapshots, "y.gguf")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove("hf:org/repo/y.gguf"); err != nil {
+	if _, err := s.Remove("hf:org/repo/y.gguf"); err != nil {
 		t.Error(err)
 	}
-	if err := s.Remove("hf:org/repo"); err != nil {
+	if _, err := s.Remove("hf:org/repo"); err != nil {
 		t.Error(err)
 	}
 
@@ -195,7 +195,7 @@ func TestLocked(t *testing.T) {
 		t.Errorf("Pull: %v after %v", err, stages)
 	}
 	write(t, filepath.Join(s.folder(ref), "x.gguf.partial"), b[:50])
-	if err := s.Remove(ref.String()); !errors.Is(err, errBusy) {
+	if _, err := s.Remove(ref.String()); !errors.Is(err, errBusy) {
 		t.Errorf("Remove: %v", err)
 	}
 	unlock()

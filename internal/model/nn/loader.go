@@ -66,9 +66,7 @@ func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
 	l.used[name] = true
 	m, err := l.source.Matrix(name)
 	if err == nil && m.Scales != nil {
-		for _, scales := range []string{name + "_scale_inv", name + "_scale", strings.TrimSuffix(name, "weight") + "scale"} {
-			l.used[scales] = true
-		}
+		l.used[m.Scales.Name] = true
 	}
 	if err == nil && (m.Rows != rows || m.Cols != cols) {
 		err = l.errorf(name, "shape [%d, %d], expected [%d, %d]", m.Rows, m.Cols, rows, cols)
