@@ -16,7 +16,7 @@ type Progress = pull.Progress
 
 // A PullEvent is what Progress is told.
 //
-//	Stage        Stage  // waiting (for another process), resolving, downloading, unpacking or skipping
+//	Stage        Stage  // waiting (for another process), resolving, downloading, unpacking, skipping or keeping (what is here, without network)
 //	Source       string // where the model comes from
 //	File         string
 //	Index, Count int    // of the files, from 1

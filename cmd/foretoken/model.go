@@ -29,8 +29,8 @@ type dtypeFlags struct {
 // Validate is called by kong.
 func (f engineFlags) Validate() error {
 	switch {
-	case f.Threads < 0:
-		return fmt.Errorf("--threads %d: expected 1 or more, or 0 for all processors", f.Threads)
+	case f.Threads < 0 || f.Threads > engine.MaxThreads:
+		return fmt.Errorf("--threads %d: expected 1 to %d, or 0 for all processors", f.Threads, engine.MaxThreads)
 	case f.MaxModelLen < 0:
 		return fmt.Errorf("--max-model-len %d: expected 1 or more, or 0 for the model's own limit", f.MaxModelLen)
 	}

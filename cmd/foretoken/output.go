@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // printJSON prints v on one line of stdout.
@@ -19,9 +21,30 @@ func printJSON(v any) error {
 // note tells the user something that is not a result.
 func note(format string, args ...any) { fmt.Fprintf(os.Stderr, "foretoken: "+format+"\n", args...) }
 
+// maxLine bounds the line of an error, in bytes.
+const maxLine = 4 << 10
+
 // oneLine is the text of an error without line breaks: joined errors have them.
+// Names and messages in it come from files and servers: what a terminal would
+// act on is written as an escape, and nothing floods the screen.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var line strings.Builder
+	for i, part := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if i > 0 {
+			line.WriteString("; ")
+		}
+		for _, r := range part {
+			if line.Len() >= maxLine {
+				return line.String() + "…"
+			}
+			if unicode.IsPrint(r) {
+				line.WriteRune(r)
+			} else {
+				line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			}
+		}
+	}
+	return line.String()
 }
 
 // readStdin reads all of stdin. Reading cannot be interrupted, waiting can.

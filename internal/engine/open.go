@@ -29,6 +29,10 @@ type Options struct {
 	KVCacheDType string // auto, f32, f16 or bf16
 }
 
+// MaxThreads bounds Options.Threads: each has memory of its own, and no machine
+// has more processors.
+const MaxThreads = 1 << 12
+
 // An Engine runs one model. Its methods may be called from any goroutine.
 type Engine struct {
 	checkpoint *checkpoint.Checkpoint
@@ -62,6 +66,9 @@ func Open(path string, o Options) (*Engine, error) {
 	}
 	if o.DType != "" && o.DType != "auto" && o.DType != "float32" {
 		return nil, fmt.Errorf("dtype %q: expected auto or float32", o.DType)
+	}
+	if o.Threads > MaxThreads {
+		return nil, fmt.Errorf("threads %d: expected at most %d", o.Threads, MaxThreads)
 	}
 	c, err := checkpoint.Open(path)
 	if err != nil {
