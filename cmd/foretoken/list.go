@@ -27,10 +27,10 @@ func (listCmd) Run() error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(out, "NAME\tSIZE\tMODIFIED\tLICENCE")
 	for _, m := range models {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", m.Name, byteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"), m.Licence)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", m.Name, pull.ByteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"), m.Licence)
 	}
 	for _, m := range unfinished {
-		fmt.Fprintf(out, "%s\t%s\t%s\tunfinished: pull goes on, rm removes it\n", m.Name, byteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(out, "%s\t%s\t%s\tunfinished: pull goes on, rm removes it\n", m.Name, pull.ByteSize(m.Size), m.Modified.Local().Format("2006-01-02 15:04"))
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func builtinNames() string {
 func builtinList() string {
 	var b strings.Builder
 	for _, m := range pull.Builtins() {
-		fmt.Fprintf(&b, "    %-14s %s, %s: %s\n", m.Name, m.Title, byteSize(m.Size), m.About)
+		fmt.Fprintf(&b, "    %-14s %s, %s: %s\n", m.Name, m.Title, pull.ByteSize(m.Size), m.About)
 	}
 	return b.String()
 }

@@ -73,7 +73,7 @@ func (p *progress) step(part string, done, total int64) {
 		p.part, p.before, p.began = part, done, time.Now()
 		if !terminal && p.bytes {
 			if total > 0 {
-				part += " (" + byteSize(total) + ")"
+				part += " (" + pull.ByteSize(total) + ")"
 			}
 			note("%s", part)
 		}
@@ -115,13 +115,13 @@ func (p *progress) line(width int, done, total int64, took time.Duration) string
 		numbers = fmt.Sprintf(" %3d%%", 100*min(done, total)/total)
 	}
 	if p.bytes {
-		numbers += fmt.Sprintf(" %8s", byteSize(done)) // padded, lest the bar dances
+		numbers += fmt.Sprintf(" %8s", pull.ByteSize(done)) // padded, lest the bar dances
 		if total > 0 {
-			numbers += " of " + byteSize(total)
+			numbers += " of " + pull.ByteSize(total)
 		}
 		// Of a part that is resumed only what comes now counts.
 		if rate := float64(done-p.before) / max(took, 1).Seconds(); took >= settled && rate >= 1 {
-			if speed := fmt.Sprintf(", %8s/s", byteSize(int64(rate))); len(numbers)+len(speed)+shortest <= width {
+			if speed := fmt.Sprintf(", %8s/s", pull.ByteSize(int64(rate))); len(numbers)+len(speed)+shortest <= width {
 				numbers += speed
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
+
 	"github.com/foretoken/foretoken/internal/chat"
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/convert"
@@ -58,9 +60,16 @@ func (c *quantizeCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t := source.Tokenizer; t != nil && source.Checkpoint.Metadata() == nil {
+		if _, err := t.GGUF(); err != nil {
+			note("the tokenizer is kept as a tokenizer.json, which Foretoken reads and llama.cpp does not: %v", err)
+		}
+	}
 	p := progress{}
-	err = convert.Quantize(ctx, source, types[c.Type], c.Out, func(done, total int64) {
-		p.step("writing "+filepath.Base(c.Out), done, total)
+	err = writeFile(c.Out, func(f *os.File) error {
+		return convert.Quantize(ctx, source, types[c.Type], f, func(done, total int64) {
+			p.step("writing "+filepath.Base(c.Out), done, total)
+		})
 	})
 	p.end()
 	if path := (*fs.PathError)(nil); errors.As(err, &path) && strings.HasSuffix(path.Path, ".partial") {
@@ -73,7 +82,7 @@ func (c *quantizeCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return pathError(c.Out, err)
 	}
-	note("wrote %s (%s, %.0f%% of the source)", c.Out, byteSize(info.Size()), 100*float64(info.Size())/float64(max(before, 1)))
+	note("wrote %s (%s, %.0f%% of the source)", c.Out, pull.ByteSize(info.Size()), 100*float64(info.Size())/float64(max(before, 1)))
 	return nil
 }
 

@@ -61,9 +61,9 @@ func (c *renderCmd) Run(ctx context.Context) error {
 }
 
 func readContext(path string) (*chat.Object, error) {
-	data, err := os.ReadFile(path)
+	data, err := readInput(path)
 	if err != nil {
-		return nil, pathError(path, err)
+		return nil, err
 	}
 	v, err := chat.DecodeJSON(data)
 	if err != nil {
@@ -91,9 +91,9 @@ func (c *renderCmd) source(vars *chat.Object) (source string, special map[string
 	case info.IsDir(), ext == ".gguf", ext == ".safetensors":
 		sources, special, err = modelTemplates(path)
 	default:
-		data, err := os.ReadFile(path)
+		data, err := readInput(path)
 		if err != nil {
-			return "", nil, pathError(path, err)
+			return "", nil, err
 		}
 		if ext != ".json" {
 			return string(data), nil, nil

@@ -38,6 +38,6 @@ func (c *rmCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	note("removed %s (%s)", c.Name, byteSize(size))
+	note("removed %s (%s)", c.Name, pull.ByteSize(size))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -103,24 +104,34 @@ func readSequences(path string, e *engine.Engine) ([][]int32, error) {
 		return nil, err
 	}
 	var file struct {
-		Sequences [][]int32 `json:"sequences"`
+		Sequences json.RawMessage `json:"sequences"`
 	}
+	object := bytes.HasPrefix(raw, []byte("{"))
+	if object {
+		if err := json.Unmarshal(raw, &file); err != nil {
+			return nil, fmt.Errorf("%s: %w: expected %s", path, err, expected)
+		}
+		raw = file.Sequences
+	}
+	var sequences [][]int32
 	var one []int32
 	var err error
-	if bytes.HasPrefix(raw, []byte("{")) {
-		err = json.Unmarshal(raw, &file)
-	} else if json.Unmarshal(raw, &one) == nil && len(one) > 0 {
-		file.Sequences = [][]int32{one}
-	} else {
-		err = json.Unmarshal(raw, &file.Sequences)
+	switch {
+	case bytes.Contains(raw, []byte("null")): // which would be read as token 0
+		err = errors.New("null is no token id")
+	case len(raw) == 0:
+	case !object && json.Unmarshal(raw, &one) == nil && len(one) > 0:
+		sequences = [][]int32{one}
+	default:
+		err = json.Unmarshal(raw, &sequences)
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w: expected %s", path, err, expected)
-	case len(file.Sequences) == 0:
+		return nil, fmt.Errorf("%s: %w: expected %s", path, jsonError(err), expected)
+	case len(sequences) == 0:
 		return nil, fmt.Errorf("%s: no sequences: expected %s", path, expected)
 	}
-	for i, sequence := range file.Sequences {
+	for i, sequence := range sequences {
 		if n := len(sequence); n == 0 || n > e.MaxModelLen() {
 			return nil, fmt.Errorf("%s: sequence %d has %d tokens: expected 1 to %d", path, i, n, e.MaxModelLen())
 		}
@@ -130,14 +141,14 @@ func readSequences(path string, e *engine.Engine) ([][]int32, error) {
 			}
 		}
 	}
-	return file.Sequences, nil
+	return sequences, nil
 }
 
 // windows cuts the text as the help says.
 func (c *scoreCmd) windows(e *engine.Engine) (windows [][]int32, err error) {
-	data, err := os.ReadFile(c.Text)
+	data, err := readInput(c.Text)
 	if err != nil {
-		return nil, pathError(c.Text, err)
+		return nil, err
 	}
 	t, err := e.Tokenizer()
 	if err != nil {
@@ -205,6 +216,9 @@ func (s *scorer) all(ctx context.Context, e *engine.Engine, sequences [][]int32,
 		err := e.Score(ctx, tokens, first, c.Chunk, func(row int, logits []float32) error {
 			s.progress.step("scoring", int64(before+row+1), int64(total))
 			norm := logSumExp(logits)
+			if math.IsNaN(norm) || math.IsInf(norm, 0) {
+				return fmt.Errorf("row %d: the logits are not finite: broken weights?", row)
+			}
 			if row >= from && row+1 < len(tokens) {
 				s.sum += norm - float64(logits[tokens[row+1]])
 				s.tokens++

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/foretoken/foretoken/internal/checkpoint/pull"
+
 	"github.com/foretoken/foretoken/internal/engine"
 )
 
@@ -77,16 +79,16 @@ func (d *description) print() error {
 	row("tokenizer", "%s", has(d.Tokenizer))
 	row("chat template", "%s", has(d.Template))
 	row("sampling", "%s", d.samplingLine())
-	row("weights", "%s in %s", byteSize(d.WeightBytes), d.Format)
+	row("weights", "%s in %s", pull.ByteSize(d.WeightBytes), d.Format)
 	for _, s := range d.Types {
-		row("", "%s\t%s\t%.1f %%\ttensors: %d", s.Type, byteSize(s.Bytes), 100*float64(s.Bytes)/float64(max(d.WeightBytes, 1)), s.Tensors)
+		row("", "%s\t%s\t%.1f %%\ttensors: %d", s.Type, pull.ByteSize(s.Bytes), 100*float64(s.Bytes)/float64(max(d.WeightBytes, 1)), s.Tensors)
 	}
-	row("cache", "%s a token, half with --kv-cache-dtype f16 or bf16", byteSize(int64(d.CachePerToken)))
+	row("cache", "%s a token, half with --kv-cache-dtype f16 or bf16", pull.ByteSize(int64(d.CachePerToken)))
 	for _, m := range d.Memory {
-		row("memory", "%s for weights and %d tokens", byteSize(m.Bytes), m.Tokens)
+		row("memory", "%s for weights and %d tokens", pull.ByteSize(m.Bytes), m.Tokens)
 	}
 	for _, f := range d.Files {
-		row("file", "%s (%s)", f.Path, byteSize(f.Size))
+		row("file", "%s (%s)", f.Path, pull.ByteSize(f.Size))
 	}
 	return out.Flush()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,13 +41,16 @@ func (c *tokenizeCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if c.Input != "" {
-		var texts []string
+		var texts []*string
 		if err := readJSON(c.Input, "a list of strings", &texts); err != nil {
 			return err
 		}
 		lists := make([][]int32, len(texts))
 		for i, text := range texts {
-			if lists[i], err = c.encode(t, text); err != nil {
+			if text == nil {
+				return fmt.Errorf("%s: string %d is null: expected a list of strings", c.Input, i)
+			}
+			if lists[i], err = c.encode(t, *text); err != nil {
 				return fmt.Errorf("%s: string %d: %w", c.Input, i, err)
 			}
 		}
@@ -103,30 +105,18 @@ func openTokenizer(model string) (*tokenizer.Tokenizer, error) {
 // readTokenizer reads a tokenizer.json with the tokenizer_config.json beside
 // it, if there is one.
 func readTokenizer(path string) (*tokenizer.Tokenizer, error) {
-	data, err := os.ReadFile(path)
+	data, err := readInput(path)
 	if err != nil {
-		return nil, pathError(path, err)
+		return nil, err
 	}
 	beside := filepath.Join(filepath.Dir(path), "tokenizer_config.json")
-	config, err := os.ReadFile(beside)
+	config, err := readInput(beside)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, pathError(beside, err)
+		return nil, err
 	}
 	t, err := tokenizer.FromJSON(data, config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return t, nil
-}
-
-// readJSON reads a file that the user wrote. expected says what it is.
-func readJSON(path, expected string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return pathError(path, err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s: %w: expected %s", path, err, expected)
-	}
-	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
@@ -27,11 +25,11 @@ var fileTypes = map[tensor.DType]uint32{
 	tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7, tensor.BF16: 32,
 }
 
-// Quantize writes src to the file out with every matrix in type d: F32, F16,
+// Quantize writes src to out as a GGUF file with every matrix in type d: F32, F16,
 // BF16, Q8_0, Q4_0 or Q4_1. A matrix whose rows are not whole blocks of d is
 // written as F16. Vectors stay as they are. progress is told the
-// values written and how many there are. The file appears when it is complete.
-func Quantize(ctx context.Context, src Source, d tensor.DType, out string, progress func(done, total int64)) error {
+// values written and how many there are.
+func Quantize(ctx context.Context, src Source, d tensor.DType, out io.Writer, progress func(done, total int64)) error {
 	fileType, ok := fileTypes[d]
 	if !ok {
 		return fmt.Errorf("type %v: expected F32, F16, BF16, Q8_0, Q4_0 or Q4_1", d)
@@ -59,29 +57,7 @@ func Quantize(ctx context.Context, src Source, d tensor.DType, out string, progr
 	}
 	metadata := plan.set("general.file_type", fileType)
 	metadata.set("general.quantization_version", uint32(2))
-	return writeFile(out, func(f io.Writer) error {
-		return src.Checkpoint.Guard(func() error { return checkpoint.WriteGGUF(f, metadata.metadata, tensors) })
-	})
-}
-
-// writeFile lets write fill a new file beside path and renames it.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	err = write(f)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return src.Checkpoint.Guard(func() error { return checkpoint.WriteGGUF(out, metadata.metadata, tensors) })
 }
 
 // A plan is what will be written.

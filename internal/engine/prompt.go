@@ -14,15 +14,9 @@ import (
 // metadata; or those of tokenizer_config.json, over which .jinja files win.
 func Templates(c *checkpoint.Checkpoint) (map[string]string, error) {
 	if m := c.Metadata(); m != nil {
-		sources := map[string]string{}
-		if s, ok := m.String("tokenizer.chat_template"); ok {
-			sources[chat.DefaultTemplate] = s
-		}
-		names, _ := m.Strings("tokenizer.chat_templates")
-		for _, name := range names {
-			if s, ok := m.String("tokenizer.chat_template." + name); ok {
-				sources[name] = s
-			}
+		sources, err := ggufTemplates(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Files()[0], err)
 		}
 		return sources, nil
 	}
@@ -43,6 +37,36 @@ func Templates(c *checkpoint.Checkpoint) (map[string]string, error) {
 		if err == nil {
 			sources[name] = string(data)
 		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return sources, nil
+}
+
+// ggufTemplates reads the default template and those that have a name.
+func ggufTemplates(m *checkpoint.Metadata) (map[string]string, error) {
+	const key = "tokenizer.chat_template"
+	sources := map[string]string{}
+	add := func(name, key string) error {
+		value := m.Get(key)
+		source, ok := value.(string)
+		if value != nil && !ok {
+			return fmt.Errorf("key %.80s is of type %T, expected string", key, value)
+		}
+		if ok {
+			sources[name] = source
+		}
+		return nil
+	}
+	if err := add(chat.DefaultTemplate, key); err != nil {
+		return nil, err
+	}
+	names, ok := m.Strings(key + "s")
+	if value := m.Get(key + "s"); value != nil && !ok {
+		return nil, fmt.Errorf("key %ss is of type %T, expected []string", key, value)
+	}
+	for _, name := range names {
+		if err := add(name, key+"."+name); err != nil {
 			return nil, err
 		}
 	}

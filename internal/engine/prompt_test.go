@@ -66,3 +66,33 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("GGUF: %v, %v", got, err)
 	}
 }
+
+// A template of the wrong type is an error: without a word the model would
+// have none.
+func TestGGUFTemplatesOfOtherTypes(t *testing.T) {
+	for _, tc := range []struct {
+		key, want string
+		value     any
+	}{
+		{"tokenizer.chat_template", "is of type uint32, expected string", uint32(1)},
+		{"tokenizer.chat_template", "is of type []string, expected string", []string{"A"}},
+		{"tokenizer.chat_templates", "is of type string, expected []string", "tool_use"},
+		{"tokenizer.chat_template.tool_use", "is of type bool, expected string", true},
+	} {
+		m := testmodel.New(testmodel.Family("llama"))
+		m.SetMetadata("tokenizer.chat_templates", []string{"tool_use"})
+		m.SetMetadata(tc.key, tc.value)
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := m.WriteGGUF(path); err != nil {
+			t.Fatal(err)
+		}
+		c, err := checkpoint.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := Templates(c); err == nil || err.Error() != path+": key "+tc.key+" "+tc.want {
+			t.Errorf("%s: %v", tc.key, err)
+		}
+	}
+}

@@ -132,7 +132,7 @@ func listChoices(ref Ref, choices []hubFile) string {
 		ref.File = c.Path
 		b.WriteString(ref.String())
 		if c.Size > 0 {
-			fmt.Fprintf(&b, " (%s)", byteSize(c.Size))
+			fmt.Fprintf(&b, " (%s)", ByteSize(c.Size))
 		}
 	}
 	if len(choices) > most {

@@ -115,7 +115,7 @@ func (s *Store) transfer(ctx context.Context, p *partial, d download, report rep
 		return err
 	}
 	if free, ok := s.free(p.root.Name()); ok && total-p.n > free {
-		return &diskError{p.root.Name(), fmt.Errorf("%s more are needed, %s are free", byteSize(total-p.n), byteSize(free))}
+		return &diskError{p.root.Name(), fmt.Errorf("%s more are needed, %s are free", ByteSize(total-p.n), ByteSize(free))}
 	}
 
 	stall := time.AfterFunc(s.stall, func() { cancel(errStalled) })
@@ -124,7 +124,7 @@ func (s *Store) transfer(ctx context.Context, p *partial, d download, report rep
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return transient{error: fmt.Errorf("the connection to %s was cut after %s: %w", resp.Request.URL.Host, byteSize(p.n), err)}
+		return transient{error: fmt.Errorf("the connection to %s was cut after %s: %w", resp.Request.URL.Host, ByteSize(p.n), err)}
 	}
 	report(p.n, max(total, 0))
 	buf := make([]byte, copyBuffer)

@@ -169,7 +169,7 @@ func refuseWebPage(resp *http.Response) error {
 func readAll(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("answer is longer than %s", byteSize(limit))
+		err = fmt.Errorf("answer is longer than %s", ByteSize(limit))
 	}
 	return b, err
 }

@@ -274,7 +274,7 @@ func (s *Store) pullHub(ctx context.Context, ref Ref, p Progress) (Model, error)
 	}
 	if free, ok := s.free(cache.Name()); ok {
 		if need := missing(cache.Name(), repo.Commit, files); need > free {
-			return Model{}, &diskError{cache.Name(), fmt.Errorf("%s more are needed, %s are free", byteSize(need), byteSize(free))}
+			return Model{}, &diskError{cache.Name(), fmt.Errorf("%s more are needed, %s are free", ByteSize(need), ByteSize(free))}
 		}
 	}
 	if err := fetch(files); err != nil {

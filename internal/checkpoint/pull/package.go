@@ -168,7 +168,7 @@ func (s *Store) unpack(ctx context.Context, root *os.Root, name string, w want, 
 		return File{}, err
 	}
 	if free, ok := s.free(root.Name()); ok && total > free {
-		return File{}, &diskError{root.Name(), fmt.Errorf("%s are needed, %s are free", byteSize(total), byteSize(free))}
+		return File{}, &diskError{root.Name(), fmt.Errorf("%s are needed, %s are free", ByteSize(total), ByteSize(free))}
 	}
 	report(0, total)
 	out := bufio.NewWriterSize(writeFunc(func(b []byte) (int, error) {

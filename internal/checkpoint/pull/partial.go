@@ -86,7 +86,7 @@ func (p *partial) Write(b []byte) (int, error) {
 	}
 	p.n += int64(n)
 	if isDiskFull(err) {
-		return n, &diskError{p.root.Name(), fmt.Errorf("the disk is full after %s; what has arrived is kept, the next pull goes on from there: %w", byteSize(p.n), err)}
+		return n, &diskError{p.root.Name(), fmt.Errorf("the disk is full after %s; what has arrived is kept, the next pull goes on from there: %w", ByteSize(p.n), err)}
 	}
 	return n, err
 }

@@ -103,8 +103,8 @@ func printable(s string) string {
 	return s
 }
 
-// byteSize prints a size in decimal units, as disks and download pages do.
-func byteSize(n int64) string {
+// ByteSize prints a size in decimal units, as disks and download pages do.
+func ByteSize(n int64) string {
 	const units = "kMGTPE"
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
