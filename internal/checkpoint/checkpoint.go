@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/foretoken/foretoken/internal/tensor"
 )
@@ -120,9 +121,11 @@ func (c *Checkpoint) File(name string) ([]byte, error) {
 }
 
 // plainName reports whether name is that of a file in the directory where
-// it is looked up, on every platform.
+// it is looked up, on every platform, and can be part of a message as it is.
 func plainName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00")
+	const longest = 255 // bytes; what file systems hold
+	return name != "" && name != "." && name != ".." && len(name) <= longest &&
+		!strings.ContainsAny(name, `/\:`) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // Close unmaps the files. Matrices must not be used after it.

@@ -58,6 +58,8 @@ func TestMalformedIndex(t *testing.T) {
 		{"way up on Windows", `{"weight_map":{"a":"..\\1.safetensors"}}`, `expected the plain name`},
 		{"absolute", `{"weight_map":{"a":"/etc/1.safetensors"}}`, `shard "/etc/1.safetensors": expected the plain name`},
 		{"drive", `{"weight_map":{"a":"C:1.safetensors"}}`, `expected the plain name`},
+		{"control characters", `{"weight_map":{"a":"\u001b[2J.safetensors"}}`, `shard "\x1b[2J.safetensors": expected the plain name`},
+		{"too long", `{"weight_map":{"a":"` + strings.Repeat("x", 1<<19) + `.safetensors"}}`, `x"…: expected the plain name`},
 		{"cycle", `{"weight_map":{"a":"` + indexName + `"}}`, `expected the plain name of a .safetensors file`},
 		{"directory", `{"weight_map":{"a":".safetensors"}}`, `.safetensors: not a regular file`},
 		{"deep nesting", `{"metadata":` + strings.Repeat("[", 1<<19), "exceeded max depth"},
