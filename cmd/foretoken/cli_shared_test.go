@@ -15,22 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// fixtures returns a path below the directory that env names, or below that
-// of the shared fixtures beside the repository.
-func fixtures(t *testing.T, env, dir string, parts ...string) string {
-	t.Helper()
-	root := os.Getenv(env)
-	if root == "" {
-		root = filepath.Join("../../../shared", dir)
-	}
-	path := filepath.Join(append([]string{root}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("shared fixtures: %v; set %s", err, env)
-	}
-	return path
-}
+	"github.com/foretoken/foretoken/internal/fixtures"
+)
 
 // foretoken runs the command and returns what it printed.
 func foretoken(t *testing.T, args ...string) []byte {
@@ -61,7 +48,7 @@ func forEachGolden(t *testing.T, f func(t *testing.T, dir, file string)) {
 	for _, name := range []string{"llama", "llama-mha", "llama-mqa", "llama3-rope", "llama-tied", "smollm2-like", "qwen2", "qwen3", "gemma3"} {
 		for _, file := range []string{"model.gguf", "model.safetensors"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
-				dir := fixtures(t, "FORETOKEN_GOLDEN", "golden", "models", name)
+				dir := fixtures.Golden(t, "models", name)
 				f(t, dir, filepath.Join(dir, file))
 			})
 		}
@@ -148,7 +135,7 @@ func TestGoldenRun(t *testing.T) {
 
 // GGUF files that hold a vocabulary only, on texts that llama.cpp tokenized.
 func TestTokenizeFixtures(t *testing.T) {
-	files, err := filepath.Glob(fixtures(t, "FORETOKEN_DATA", "data", "tokenizer") + "/*.gguf")
+	files, err := filepath.Glob(fixtures.Data(t, "tokenizer") + "/*.gguf")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d vocabularies, %v; want 5", len(files), err)
 	}
@@ -197,7 +184,7 @@ func TestTokenizeFixtures(t *testing.T) {
 // Every pair of template and context, rendered by Jinja as Hugging Face sets
 // it up.
 func TestRenderFixtures(t *testing.T) {
-	dir := fixtures(t, "FORETOKEN_DATA", "data", "templates")
+	dir := fixtures.Data(t, "templates")
 	var contexts map[string]json.RawMessage
 	var expected map[string]string
 	readFixture(t, filepath.Join(dir, "contexts.json"), &contexts)

@@ -3,7 +3,6 @@
 package chat
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/foretoken/foretoken/internal/fixtures"
 )
 
 // Real templates with what Python's jinja2, set up as Hugging Face's libraries do, makes of them.
@@ -22,8 +23,7 @@ type golden struct {
 
 func loadGolden(t *testing.T) golden {
 	t.Helper()
-	root := cmp.Or(os.Getenv("FORETOKEN_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
-	g := golden{dir: filepath.Join(root, "templates")}
+	g := golden{dir: fixtures.Data(t, "templates")}
 	read := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join(g.dir, name))
 		if err != nil {

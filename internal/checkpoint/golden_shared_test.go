@@ -4,7 +4,6 @@ package checkpoint
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,23 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/tensor"
 )
 
 // sharedDir is the directory of shared fixtures that env names, by default
-// ../shared/name beside the repository.
-func sharedDir(t *testing.T, env, name string) string {
-	t.Helper()
-	dir := os.Getenv(env)
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", name)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("the shared fixtures are needed (%s): %v", env, err)
-	}
-	return dir
-}
-
 // values decodes a tensor of any rank.
 func values(t *testing.T, c *Checkpoint, name string) []float32 {
 	t.Helper()
@@ -65,7 +52,7 @@ func unpermute(rows []float32, heads, cols int) []float32 {
 
 // Both files of a golden model hold the same values under the same names.
 func TestGoldenFormatsAgree(t *testing.T) {
-	golden := sharedDir(t, "FORETOKEN_GOLDEN", "golden")
+	golden := fixtures.Golden(t)
 	// Names of experts and of latent attention are not translated.
 	dense := []string{"llama", "llama-mha", "llama-mqa", "llama-tied", "llama3-rope", "smollm2-like", "qwen2", "qwen3", "gemma3"}
 	other := []string{"mixtral", "qwen3moe", "deepseek2", "deepseek2-lite", "deepseek32", "deepseek4"}
@@ -125,7 +112,7 @@ func TestGoldenFormatsAgree(t *testing.T) {
 }
 
 func TestGoldenDrafters(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(sharedDir(t, "FORETOKEN_GOLDEN", "golden"), "drafters", "*", "*.safetensors"))
+	files, err := filepath.Glob(filepath.Join(fixtures.Golden(t), "drafters", "*", "*.safetensors"))
 	if err != nil || len(files) < 24 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -138,7 +125,7 @@ func TestGoldenDrafters(t *testing.T) {
 }
 
 func TestStories(t *testing.T) {
-	c := open(t, filepath.Join(sharedDir(t, "FORETOKEN_DATA", "data"), "models", "stories260K.gguf"))
+	c := open(t, filepath.Join(fixtures.Data(t), "models", "stories260K.gguf"))
 	for name, want := range map[string][]int{
 		"model.embed_tokens.weight":                      {512, 64},
 		"model.layers.4.self_attn.k_proj.weight":         {32, 64},
@@ -163,7 +150,7 @@ func TestStories(t *testing.T) {
 }
 
 func TestVocabularies(t *testing.T) {
-	dir := sharedDir(t, "FORETOKEN_DATA", "data")
+	dir := fixtures.Data(t)
 	for name, want := range map[string]struct {
 		model  string
 		tokens int

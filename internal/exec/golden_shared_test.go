@@ -11,24 +11,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/kvcache"
 )
 
 // denseModels are the golden models whose families exist.
 var denseModels = []string{
 	"llama", "llama-mha", "llama-mqa", "llama3-rope", "llama-tied", "smollm2-like", "qwen2", "qwen3", "gemma3",
-}
-
-func goldenDir(t *testing.T, parts ...string) string {
-	root := os.Getenv("FORETOKEN_GOLDEN")
-	if root == "" {
-		root = "../../../shared/golden"
-	}
-	dir := filepath.Join(append([]string{root}, parts...)...)
-	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("golden fixtures: %v; set FORETOKEN_GOLDEN", err)
-	}
-	return dir
 }
 
 // golden is one model of the fixtures.
@@ -48,7 +37,7 @@ type golden struct {
 }
 
 func openGolden(t *testing.T, name string) *golden {
-	g := &golden{dir: goldenDir(t, "models", name)}
+	g := &golden{dir: fixtures.Golden(t, "models", name)}
 	var tokens struct{ Sequences [][]int32 }
 	readJSON(t, filepath.Join(g.dir, "tokens.json"), &tokens)
 	readJSON(t, filepath.Join(g.dir, "meta.json"), &g.meta)

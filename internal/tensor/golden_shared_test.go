@@ -6,18 +6,15 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/foretoken/foretoken/internal/fixtures"
 )
 
 // golden reads a file of the shared fixtures (quant/ of their README).
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
-	dir := os.Getenv("FORETOKEN_GOLDEN")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "golden")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "quant", name))
+	b, err := os.ReadFile(fixtures.Golden(t, "quant", name))
 	if err != nil {
 		t.Fatal(err)
 	}

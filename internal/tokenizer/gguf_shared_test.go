@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
@@ -30,7 +31,7 @@ func TestGGUFVocabularies(t *testing.T) {
 	for _, name := range []string{"deepseek-llm", "gpt-2", "llama-bpe", "llama-spm", "qwen2"} {
 		t.Run(name, func(t *testing.T) {
 			file := "ggml-vocab-" + name + ".gguf"
-			tok, err := tokenizer.FromGGUF(openMetadata(t, sharedPath("tokenizer", file)))
+			tok, err := tokenizer.FromGGUF(openMetadata(t, fixtures.Data(t, "tokenizer", file)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestGGUFVocabularies(t *testing.T) {
 // TestStories reads the tokenizer of a trained model: 512 SentencePiece tokens, which spell any
 // text.
 func TestStories(t *testing.T) {
-	tok, err := tokenizer.FromGGUF(openMetadata(t, sharedPath("models", "stories260K.gguf")))
+	tok, err := tokenizer.FromGGUF(openMetadata(t, fixtures.Data(t, "models", "stories260K.gguf")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestStories(t *testing.T) {
 // BenchmarkFromGGUF must stay below 300 ms on one core.
 func BenchmarkFromGGUF(b *testing.B) {
 	for _, name := range []string{"llama-bpe", "llama-spm", "qwen2"} {
-		m := openMetadata(b, sharedPath("tokenizer", "ggml-vocab-"+name+".gguf"))
+		m := openMetadata(b, fixtures.Data(b, "tokenizer", "ggml-vocab-"+name+".gguf"))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
@@ -35,17 +36,9 @@ func readPublished(t testing.TB, name string) (data, config []byte) {
 	return read("tokenizer.json"), read("tokenizer_config.json")
 }
 
-func sharedPath(elem ...string) string {
-	dir := os.Getenv("FORETOKEN_DATA")
-	if dir == "" {
-		dir = "../../../shared/data"
-	}
-	return filepath.Join(append([]string{dir}, elem...)...)
-}
-
 func sharedData(t testing.TB, elem ...string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(sharedPath(elem...))
+	data, err := os.ReadFile(fixtures.Data(t, elem...))
 	if err != nil {
 		t.Fatal(err)
 	}
