@@ -19,15 +19,18 @@ func printJSON(v any) error {
 // note tells the user something that is not a result.
 func note(format string, args ...any) { fmt.Fprintf(os.Stderr, "foretoken: "+format+"\n", args...) }
 
-// maxLine bounds the line of an error, in bytes.
+// oneLine is the text of an error without line breaks: joined errors have them.
+func oneLine(err error) string { return harmless(err.Error()) }
+
+// maxLine bounds a harmless line, in bytes.
 const maxLine = 4 << 10
 
-// oneLine is the text of an error without line breaks: joined errors have them.
-// Names and messages in it come from files and servers: what a terminal would
-// act on is written as an escape, and nothing floods the screen.
-func oneLine(err error) string {
+// harmless makes text of files and servers one line that does nothing to a
+// terminal: what it would act on is written as an escape, and nothing floods
+// the screen.
+func harmless(text string) string {
 	var line strings.Builder
-	for i, part := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for i, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if i > 0 {
 			line.WriteString("; ")
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -25,5 +27,27 @@ func TestErrorsAreOneHarmlessLine(t *testing.T) {
 		if got := oneLine(tc.err); got != tc.want {
 			t.Errorf("%.40q: %.80q, want %.80q", tc.err.Error(), got, tc.want)
 		}
+	}
+}
+
+// The licence is what the file says, as is no other text that show prints.
+func TestShownLicenceIsHarmless(t *testing.T) {
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout = w
+	d := description{Licence: "MIT\x1b[2J\nsize 0"}
+	if err := errors.Join(d.print(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `MIT\x1b[2J; size 0` + "\n"; !strings.Contains(string(text), want) {
+		t.Errorf("%q, want it to contain %q", text, want)
 	}
 }

@@ -19,10 +19,11 @@ import (
 
 type runCmd struct {
 	Model  string  `arg:"" optional:"" name:"MODEL" help:"Model to run; without it ${default_model}."`
-	Prompt *string `arg:"" optional:"" name:"PROMPT" help:"What to answer, as one argument: quote it. What stdin has, if it is a pipe or a file, is added after a blank line."`
+	Prompt *string `arg:"" optional:"" name:"PROMPT" help:"What to answer, as one argument: quote it."`
 
 	System      string   `placeholder:"TEXT" help:"How the model shall behave: the system message."`
 	Kwargs      kwargs   `name:"chat-template-kwargs" placeholder:"JSON" help:"Variables for the chat template, such as '{\"enable_thinking\": false}'."`
+	Stdin       bool     `help:"Add what stdin has to PROMPT, after a blank line."`
 	Raw         bool     `help:"Continue the prompt as plain text, without the chat template."`
 	Tokens      tokenIDs `placeholder:"IDS" help:"Token ids as the prompt, such as 1,2,3, used as they are. Needs no tokenizer."`
 	PrintTokens bool     `help:"Print the ids of the answer as one JSON array instead of its text."`
@@ -36,8 +37,8 @@ type runCmd struct {
 // Help is shown by --help.
 func (runCmd) Help() string {
 	return `On a terminal without PROMPT this is a chat: /help there lists its commands, Ctrl-C stops an answer, Ctrl-D
-ends the chat. With PROMPT, or with text on stdin, it gives one answer; with both, to the prompt, a blank line
-and the text. A model without a chat template continues the prompt as with --raw.
+ends the chat. With PROMPT, or with text on stdin in its place, it gives one answer; with --stdin, to both. A
+model without a chat template continues the prompt as with --raw.
 
 A single argument that holds a space is the PROMPT for ` + pull.DefaultModel + `, unless it is a path; any other is the
 MODEL. A model that can be pulled by its name is pulled on first use.
@@ -47,7 +48,7 @@ temperature 0.8, top-k 40, top-p 0.95. Each flag overrides its own.
 
     foretoken run "Why is the sky blue?"
     foretoken run smollm2:135m --temperature 0 --max-tokens 64 < question.txt
-    foretoken run smollm2:135m "Summarize this:" < article.txt
+    foretoken run smollm2:135m --stdin "Summarize this:" < article.txt
     foretoken run ./model.gguf --raw "Once upon a time" --seed 1
     foretoken run ./model --tokens 1,2,3 --ignore-eos --max-tokens 32 --print-tokens`
 }
@@ -127,17 +128,15 @@ func (c *runCmd) checkModel() error {
 	return err
 }
 
-// readPrompt completes the prompt with what stdin has. Without either this is
-// a chat.
+// readPrompt completes the prompt with what stdin has, if it is asked to:
+// waiting for a pipe that somebody's program left open would be for ever.
+// Without either this is a chat.
 func (c *runCmd) readPrompt(ctx context.Context) (interactive bool, err error) {
-	if c.Tokens != nil {
+	if c.Tokens != nil || c.Prompt != nil && !c.Stdin {
 		return false, nil
 	}
-	if c.Prompt == nil && term.IsTerminal(int(os.Stdin.Fd())) && !c.PrintTokens {
+	if c.Prompt == nil && !c.Stdin && term.IsTerminal(int(os.Stdin.Fd())) && !c.PrintTokens {
 		return true, nil
-	}
-	if c.Prompt != nil && !redirected(os.Stdin) {
-		return false, nil
 	}
 	text, err := readStdin(ctx)
 	if err != nil {
@@ -145,21 +144,14 @@ func (c *runCmd) readPrompt(ctx context.Context) (interactive bool, err error) {
 	}
 	text = strings.TrimSuffix(text, "\n")
 	switch {
-	case c.Prompt == nil && text == "":
+	case text == "":
 		return false, errors.New("no prompt: stdin is empty")
 	case c.Prompt == nil:
 		c.Prompt = &text
-	case text != "":
+	default:
 		*c.Prompt += "\n\n" + text
 	}
 	return false, nil
-}
-
-// redirected reports whether a file is a pipe or a regular one, so that
-// somebody put it there on purpose; /dev/null and terminals are not.
-func redirected(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
 // Run answers.

@@ -66,7 +66,7 @@ func (d *description) print() error {
 		row("source", "%s", d.Source)
 	}
 	if d.Licence != "" {
-		row("licence", "%s", d.Licence)
+		row("licence", "%s", harmless(d.Licence))
 	}
 	row("architecture", "%s: %d layers of width %d, feed-forward %d", d.Architecture, d.Layers, d.Hidden, d.Intermediate)
 	row("attention", "%d heads of %d, %d of keys and values", d.Heads, d.HeadDim, d.KVHeads)

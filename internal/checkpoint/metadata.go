@@ -73,6 +73,12 @@ func (m *Metadata) Arch() string {
 	return arch
 }
 
+// Has reports whether there is a key, of whatever type.
+func (m *Metadata) Has(key string) bool {
+	_, ok := m.values[key]
+	return ok
+}
+
 // Get returns the value of key as the Go type of the same name, or a slice
 // of it for an array; nil if there is no such key.
 func (m *Metadata) Get(key string) any {

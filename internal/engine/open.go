@@ -123,6 +123,9 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	if e.templates, err = Templates(e.checkpoint); err != nil {
 		return err
 	}
+	if err := e.params.Validate(e.vocab()); err != nil {
+		return fmt.Errorf("%s: recommended sampling: %w", e.checkpoint.Files()[0], err)
+	}
 	e.eog = e.endOfGeneration(g.EOS)
 	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen); err != nil {
 		return err

@@ -33,6 +33,7 @@ func TestGenerationConfig(t *testing.T) {
 		{name: "text for an end token", file: `{"eos_token_id": "</s>"}`, err: "generation_config.json: eos_token_id: expected a token id"},
 		{name: "negative end token", file: `{"eos_token_id": [2, -1]}`, err: "generation_config.json: eos_token_id is -1, expected 0 to 299"},
 		{name: "end token beyond the vocabulary", file: `{"eos_token_id": 300}`, err: "generation_config.json: eos_token_id is 300, expected 0 to 299"},
+		{name: "a parameter out of range", file: `{"top_p": 1.5}`, err: "recommended sampling: top_p is 1.5"},
 		{name: "text for a number", file: `{"top_k": "all"}`, err: "generation_config.json: "},
 		{name: "no object", file: `[1]`, err: "generation_config.json: "},
 	} {

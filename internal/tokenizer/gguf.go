@@ -16,6 +16,33 @@ type Metadata interface {
 	Strings(key string) ([]string, bool)
 	Floats(key string) ([]float32, bool)
 	Ints(key string) ([]int32, bool)
+	Has(key string) bool // of any type
+}
+
+// checkTypes refuses keys that are there but of another type: read as absent,
+// they would change how text is split without a word.
+func checkTypes(m Metadata) error {
+	is := map[string]func(key string) bool{
+		"text":               func(key string) bool { _, ok := m.String(key); return ok },
+		"true or false":      func(key string) bool { _, ok := m.Bool(key); return ok },
+		"an integer":         func(key string) bool { _, ok := m.Int(key); return ok },
+		"a list of floats":   func(key string) bool { _, ok := m.Floats(key); return ok },
+		"a list of integers": func(key string) bool { _, ok := m.Ints(key); return ok },
+	}
+	for _, k := range [...]struct{ want, keys string }{
+		{"text", "model pre"},
+		{"true or false", "add_bos_token add_eos_token add_sep_token add_space_prefix remove_extra_whitespaces"},
+		{"an integer", "bos_token_id eos_token_id eot_token_id eom_token_id unknown_token_id seperator_token_id padding_token_id"},
+		{"a list of floats", "scores"},
+		{"a list of integers", "token_type"},
+	} {
+		for key := range strings.FieldsSeq(k.keys) {
+			if key = ggml + key; m.Has(key) && !is[k.want](key) {
+				return fmt.Errorf("%s: expected %s", key, k.want)
+			}
+		}
+	}
+	return nil
 }
 
 // Token types of tokenizer.ggml.token_type.
@@ -33,6 +60,9 @@ const ggml = "tokenizer.ggml."
 // FromGGUF reads the tokenizer of a GGUF file from its metadata (tokenizer.ggml.*). A
 // tokenizer.json in it (tokenizer.huggingface.json) wins.
 func FromGGUF(m Metadata) (*Tokenizer, error) {
+	if err := checkTypes(m); err != nil {
+		return nil, err
+	}
 	if text, ok := m.String("tokenizer.huggingface.json"); ok {
 		t, err := fromJSON([]byte(text), nil)
 		if err != nil {

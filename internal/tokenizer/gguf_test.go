@@ -320,3 +320,16 @@ func TestGGUFVocabulariesThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A key of another type is not the same as none: control tokens would be text.
+func TestGGUFKeysOfAnotherTypeAreRefused(t *testing.T) {
+	m := gpt2Metadata("qwen2", nil)
+	for key, value := range map[string]any{
+		"pre": int64(1), "token_type": []string{"3"}, "scores": []int32{1}, "add_bos_token": "yes", "eos_token_id": "2",
+	} {
+		_, err := FromGGUF(m.with("tokenizer.ggml."+key, value))
+		if err == nil || !strings.Contains(err.Error(), "tokenizer.ggml."+key+": expected ") {
+			t.Errorf("%s of type %T: %v", key, value, err)
+		}
+	}
+}

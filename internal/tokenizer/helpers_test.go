@@ -138,6 +138,7 @@ func checkTokens(t *testing.T, tok *Tokenizer, text string, o Options, want ...s
 type metadata map[string]any
 
 func (m metadata) String(key string) (string, bool)    { v, ok := m[key].(string); return v, ok }
+func (m metadata) Has(key string) bool                 { return m[key] != nil }
 func (m metadata) Bool(key string) (bool, bool)        { v, ok := m[key].(bool); return v, ok }
 func (m metadata) Strings(key string) ([]string, bool) { v, ok := m[key].([]string); return v, ok }
 func (m metadata) Floats(key string) ([]float32, bool) { v, ok := m[key].([]float32); return v, ok }
