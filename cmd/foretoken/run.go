@@ -60,8 +60,11 @@ type tokenIDs []int32
 // UnmarshalText is called by kong.
 func (t *tokenIDs) UnmarshalText(text []byte) error {
 	list := strings.TrimSpace(string(text))
-	if inner, ok := strings.CutPrefix(list, "["); ok {
-		list = strings.TrimSuffix(inner, "]")
+	if inner, open := strings.CutPrefix(list, "["); open {
+		var closed bool
+		if list, closed = strings.CutSuffix(inner, "]"); !closed {
+			return fmt.Errorf("%q has no closing bracket", text)
+		}
 	}
 	*t = tokenIDs{}
 	for field := range strings.SplitSeq(list, ",") {
