@@ -32,20 +32,9 @@ func foretoken(t *testing.T, args ...string) []byte {
 	return out
 }
 
-func readFixture(t *testing.T, path string, v any) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // forEachGolden calls f with both files of every dense golden model.
 func forEachGolden(t *testing.T, f func(t *testing.T, dir, file string)) {
-	for _, name := range []string{"llama", "llama-mha", "llama-mqa", "llama3-rope", "llama-tied", "smollm2-like", "qwen2", "qwen3", "gemma3"} {
+	for _, name := range fixtures.DenseModels {
 		for _, file := range []string{"model.gguf", "model.safetensors"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				dir := fixtures.Golden(t, "models", name)
@@ -65,7 +54,7 @@ func TestGoldenScore(t *testing.T) {
 				Tolerance float64
 			}
 		}
-		readFixture(t, filepath.Join(dir, "meta.json"), &meta)
+		fixtures.ReadJSON(t, filepath.Join(dir, "meta.json"), &meta)
 		if len(meta.Checks) == 0 {
 			t.Fatal("meta.json has no checks")
 		}
@@ -116,8 +105,8 @@ func TestGoldenRun(t *testing.T) {
 			}
 		}
 		var tokens struct{ Sequences [][]int }
-		readFixture(t, filepath.Join(dir, "meta.json"), &meta)
-		readFixture(t, filepath.Join(dir, "tokens.json"), &tokens)
+		fixtures.ReadJSON(t, filepath.Join(dir, "meta.json"), &meta)
+		fixtures.ReadJSON(t, filepath.Join(dir, "tokens.json"), &tokens)
 		if len(meta.Greedy) == 0 {
 			t.Fatal("meta.json has no greedy continuations")
 		}
@@ -187,8 +176,8 @@ func TestRenderFixtures(t *testing.T) {
 	dir := fixtures.Data(t, "templates")
 	var contexts map[string]json.RawMessage
 	var expected map[string]string
-	readFixture(t, filepath.Join(dir, "contexts.json"), &contexts)
-	readFixture(t, filepath.Join(dir, "expected.json"), &expected)
+	fixtures.ReadJSON(t, filepath.Join(dir, "contexts.json"), &contexts)
+	fixtures.ReadJSON(t, filepath.Join(dir, "expected.json"), &expected)
 	if len(expected) < 100 {
 		t.Fatalf("only %d pairs", len(expected))
 	}

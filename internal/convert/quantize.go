@@ -55,9 +55,9 @@ func Quantize(ctx context.Context, src Source, d tensor.DType, out io.Writer, pr
 			},
 		})
 	}
-	metadata := plan.set("general.file_type", fileType)
-	metadata.set("general.quantization_version", uint32(2))
-	return src.Checkpoint.Guard(func() error { return checkpoint.WriteGGUF(out, metadata.metadata, tensors) })
+	plan.set("general.file_type", fileType)
+	plan.set("general.quantization_version", uint32(2))
+	return src.Checkpoint.Guard(func() error { return checkpoint.WriteGGUF(out, plan.metadata, tensors) })
 }
 
 // A plan is what will be written.
@@ -67,14 +67,12 @@ type plan struct {
 }
 
 // set gives a key its value, in place where it has one.
-func (p *plan) set(key string, value any) *plan {
-	i := p.index(key)
-	if i < 0 {
-		p.metadata = append(p.metadata, checkpoint.Pair{Key: key, Value: value})
-	} else {
+func (p *plan) set(key string, value any) {
+	if i := p.index(key); i >= 0 {
 		p.metadata[i].Value = value
+		return
 	}
-	return p
+	p.metadata = append(p.metadata, checkpoint.Pair{Key: key, Value: value})
 }
 
 func (p *plan) has(key string) bool { return p.index(key) >= 0 }

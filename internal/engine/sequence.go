@@ -51,6 +51,9 @@ type sequence struct {
 	stop    *sample.StopMatcher
 }
 
+// generated is the number of output tokens.
+func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
+
 // newSequence checks r.
 func (e *Engine) newSequence(ctx context.Context, r Request) (*sequence, error) {
 	vocab := e.vocab()
@@ -95,7 +98,7 @@ func (e *Engine) vocab() int {
 // last.
 func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 	r, err := e.sampler.Sample(logits, &sample.Row{
-		Params: &s.params, Position: len(s.tokens), Generated: len(s.tokens) - s.prompt, History: s.history, EOG: e.eog, Vocab: e.vocab(),
+		Params: &s.params, Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
 	})
 	if err != nil {
 		return true, err
@@ -105,11 +108,10 @@ func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 		s.history.Add(r.Token)
 	}
 	t := Token{ID: r.Token, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
-	generated := len(s.tokens) - s.prompt
 	switch {
 	case s.params.Ends(r.Token, e.eog):
 		t.Finish = Stop
-	case generated == s.params.MaxTokens, len(s.tokens) == e.maxLen:
+	case s.generated() == s.params.MaxTokens, len(s.tokens) == e.maxLen:
 		t.Finish = Length
 	}
 	if s.text != nil {
@@ -131,7 +133,7 @@ func (s *sequence) decode(t *Token) {
 		text += s.text.Flush()
 	}
 	stopped := false
-	if len(s.tokens)-s.prompt < s.params.MinTokens {
+	if s.generated() < s.params.MinTokens {
 		t.Text = s.stop.Pass(text)
 	} else {
 		t.Text, stopped = s.stop.Feed(text)

@@ -4,7 +4,6 @@ package exec
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,11 +13,6 @@ import (
 	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/kvcache"
 )
-
-// denseModels are the golden models whose families exist.
-var denseModels = []string{
-	"llama", "llama-mha", "llama-mqa", "llama3-rope", "llama-tied", "smollm2-like", "qwen2", "qwen3", "gemma3",
-}
 
 // golden is one model of the fixtures.
 type golden struct {
@@ -39,21 +33,10 @@ type golden struct {
 func openGolden(t *testing.T, name string) *golden {
 	g := &golden{dir: fixtures.Golden(t, "models", name)}
 	var tokens struct{ Sequences [][]int32 }
-	readJSON(t, filepath.Join(g.dir, "tokens.json"), &tokens)
-	readJSON(t, filepath.Join(g.dir, "meta.json"), &g.meta)
+	fixtures.ReadJSON(t, filepath.Join(g.dir, "tokens.json"), &tokens)
+	fixtures.ReadJSON(t, filepath.Join(g.dir, "meta.json"), &g.meta)
 	g.sequences = tokens.Sequences
 	return g
-}
-
-func readJSON(t *testing.T, path string, v any) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func readFloats(t *testing.T, path string) []float32 {
@@ -69,7 +52,7 @@ func readFloats(t *testing.T, path string) []float32 {
 }
 
 func forEachGolden(t *testing.T, f func(t *testing.T, g *golden, path string)) {
-	for _, name := range denseModels {
+	for _, name := range fixtures.DenseModels {
 		for _, file := range []string{"model.gguf", "model.safetensors"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				g := openGolden(t, name)
