@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/tensor"
 	"github.com/foretoken/foretoken/internal/testmodel"
@@ -239,38 +241,55 @@ func TestRecommendedSamplingIsKept(t *testing.T) {
 	}
 }
 
-// A tokenizer that GGUF's keys cannot express is kept as it is.
+// A tokenizer that GGUF's keys cannot express is kept as it is, with what
+// tokenizer_config.json adds to it.
 func TestInexpressibleTokenizer(t *testing.T) {
-	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
-	path := filepath.Join(dir, "tokenizer.json")
-	text, err := os.ReadFile(path)
+	for _, bosBy := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		t.Run("BOS by "+bosBy, func(t *testing.T) {
+			dir := testmodel.Safetensors(t, testmodel.Family("llama"))
+			edit(t, filepath.Join(dir, "tokenizer.json"), func(f map[string]any) {
+				f["added_tokens"].([]any)[0].(map[string]any)["lstrip"] = true
+				if bosBy != "tokenizer.json" {
+					f["post_processor"] = nil
+				}
+			})
+			edit(t, filepath.Join(dir, "tokenizer_config.json"), func(f map[string]any) {
+				f["tokenizer_class"], f["add_bos_token"] = "LlamaTokenizerFast", true
+			})
+			src := source(t, dir)
+			if _, err := src.Tokenizer.GGUF(); err == nil || !src.Tokenizer.AddsBOS() {
+				t.Fatalf("%v, adds BOS %v: the test needs another tokenizer", err, src.Tokenizer.AddsBOS())
+			}
+			got, err := tokenizer.FromGGUF(quantize(t, src, tensor.F32).Metadata())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"hello <bos>world", "<|im_start|>user"} {
+				want, _ := src.Tokenizer.Encode(text, tokenizer.Options{Special: true})
+				ids, err := got.Encode(text, tokenizer.Options{Special: true})
+				if err != nil || !slices.Equal(ids, want) {
+					t.Errorf("%q: %v, %v; want %v", text, ids, err, want)
+				}
+			}
+			if a, b := got.EOG(), src.Tokenizer.EOG(); !slices.Equal(a, b) {
+				t.Errorf("end tokens %v, want %v", a, b)
+			}
+		})
+	}
+}
+
+// edit changes a JSON object in a file.
+func edit(t *testing.T, path string, change func(map[string]any)) {
+	t.Helper()
+	var f map[string]any
+	fixtures.ReadJSON(t, path, &f)
+	change(f)
+	data, err := json.Marshal(f)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	changed := strings.Replace(string(text), `"lstrip":false`, `"lstrip":true`, 1)
-	if changed == string(text) {
-		t.Fatal("tokenizer.json has no lstrip to change")
-	}
-	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	src := source(t, dir)
-	if _, err := src.Tokenizer.GGUF(); err == nil {
-		t.Fatal("GGUF can express lstrip; the test needs another tokenizer")
-	}
-	got, err := tokenizer.FromGGUF(quantize(t, src, tensor.F32).Metadata())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{"hello <bos>world", "<|im_start|>user"} {
-		want, _ := src.Tokenizer.Encode(text, tokenizer.Options{Special: true})
-		ids, err := got.Encode(text, tokenizer.Options{Special: true})
-		if err != nil || !slices.Equal(ids, want) {
-			t.Errorf("%q: %v, %v; want %v", text, ids, err, want)
-		}
-	}
-	if a, b := got.EOG(), src.Tokenizer.EOG(); !slices.Equal(a, b) {
-		t.Errorf("end tokens %v, want %v", a, b)
 	}
 }
 
