@@ -9,7 +9,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RACY      := . ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/kernel
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-.PHONY: build install test lint fmt race cross golden fuzz oracle realmodel clean
+.PHONY: build install test lint fmt race cross generate generated golden tiers fuzz oracle realmodel clean
 
 build:
 	go build -trimpath -o foretoken ./cmd/foretoken
@@ -23,9 +23,18 @@ test:
 lint:
 	$(GOLANGCI) run
 	cd tools && $(GOLANGCI) run --build-tags realmodel
+	cd internal/kernel/gen && $(GOLANGCI) run
 
 fmt:
 	$(GOLANGCI) fmt
+
+# The assembly of internal/kernel, from its generators.
+generate:
+	go generate ./internal/kernel
+
+# What is committed is what the generators write.
+generated: generate
+	git diff --exit-code -- internal/kernel
 
 # The race detector needs cgo and a C compiler.
 race:
@@ -45,6 +54,12 @@ cross/%:
 golden:
 	.ci/fetch-tokenizers
 	go test -tags shared ./...
+
+# The golden models on every instruction set of this machine.
+TIERS := generic avx2
+tiers: $(TIERS:%=tier/%)
+tier/%:
+	FORETOKEN_CPU=$* go test -count=1 -tags shared ./internal/exec ./internal/kernel/...
 
 # Every fuzz target for a number of inputs: FUZZ_RUNS, by default 40000.
 fuzz:

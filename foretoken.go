@@ -38,7 +38,9 @@ import (
 //	Threads      int    // workers; 0: the processors that this process may use
 //	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
 //	DType        string // activations: "auto" or "float32"
-//	KVCacheDType string // "auto", "f32", "f16" or "bf16"
+//	KVCacheDType string // "auto", "f32", "f16", "bf16" or "q8_0"
+//	Quantize     string // round matrices of floats while loading: "q8_0", "q4_0" or "q4_1"
+//	Progress     func(done, total int64) // bytes of the model prepared; may be nil
 type Options = engine.Options
 
 // Sampling says how tokens are chosen and when generation ends. Start from

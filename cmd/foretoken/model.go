@@ -17,13 +17,13 @@ import (
 type engineFlags struct {
 	Threads     int    `group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
 	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
-	CPU         string `group:"engine" placeholder:"KIND" default:"auto" enum:"auto,generic" help:"Kernels: auto or generic. generic is plain Go, and all there is so far."`
+	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading."`
 }
 
 // dtypeFlags say in which types a model computes and remembers.
 type dtypeFlags struct {
-	DType        string `name:"dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,float32" help:"Activations: auto or float32. auto is float32 so far."`
-	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,f32,f16,bf16" help:"Keys and values of past tokens: auto, f32, f16 or bf16. auto is f32 so far."`
+	DType        string `name:"dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,float32" help:"Activations: auto or float32. auto multiplies quantised weights with 8-bit activations and bfloat16 with bfloat16, where the processor has kernels for it."`
+	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,f32,f16,bf16,q8_0" help:"Keys and values of past tokens: auto, f32, f16, bf16 or q8_0. auto is f16, or f32 with --dtype float32."`
 }
 
 // Validate is called by kong.
@@ -38,8 +38,11 @@ func (f engineFlags) Validate() error {
 }
 
 func (f engineFlags) open(path string, d dtypeFlags) (*engine.Engine, error) {
+	var p progress
+	defer p.end()
 	return engine.Open(path, engine.Options{
-		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType,
+		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
+		Progress: func(done, total int64) { p.step("loading", done, total) },
 	})
 }
 

@@ -28,7 +28,7 @@ type scoreCmd struct {
 
 	engineFlags
 	DType        string `name:"dtype" group:"engine" placeholder:"TYPE" default:"float32" enum:"auto,float32" help:"Activations: auto or float32, the default here."`
-	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"f32" enum:"auto,f32,f16,bf16" help:"Keys and values of past tokens: auto, f16, bf16 or f32, the default here."`
+	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"f32" enum:"auto,f32,f16,bf16,q8_0" help:"Keys and values of past tokens: auto, f16, bf16, q8_0 or f32, the default here."`
 }
 
 // Help is shown by --help.

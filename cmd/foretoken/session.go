@@ -78,7 +78,7 @@ func (s *session) prompt(ctx context.Context, text string) ([]int32, error) {
 // answer prints the continuation of a prompt as it comes, and returns its
 // text: what there is of it when an error or ctx ends it.
 func (s *session) answer(ctx context.Context, prompt []int32) (string, error) {
-	t := timing{load: s.load, threads: s.engine.Threads(), prompt: len(prompt), asked: time.Now()}
+	t := timing{load: s.load, machine: s.engine.Machine(), prompt: len(prompt), asked: time.Now()}
 	var text strings.Builder
 	ids := []int32{}
 	for token, err := range s.engine.Generate(ctx, engine.Request{Prompt: prompt, Params: s.params}) {
@@ -125,7 +125,7 @@ func (s *session) endLine(text string) error {
 // timing is what --verbose prints.
 type timing struct {
 	load               time.Duration
-	threads            int
+	machine            string
 	prompt, tokens     int // lengths of prompt and answer
 	asked, first, last time.Time
 	finish             engine.FinishReason
@@ -143,7 +143,7 @@ func (t *timing) print(seed uint64) {
 	rate := func(tokens int, d time.Duration) string {
 		return fmt.Sprintf("%d tokens in %.2f s, %.1f tokens/s", tokens, d.Seconds(), float64(tokens)/max(d.Seconds(), 1e-9))
 	}
-	fmt.Fprintf(os.Stderr, "load:   %.2f s, %d threads\n", t.load.Seconds(), t.threads)
+	fmt.Fprintf(os.Stderr, "load:   %.2f s, %s\n", t.load.Seconds(), t.machine)
 	fmt.Fprintf(os.Stderr, "prompt: %s\n", rate(t.prompt, t.first.Sub(t.asked)))
 	fmt.Fprintf(os.Stderr, "answer: 1 token with the prompt, then %s\n", rate(t.tokens-1, t.last.Sub(t.first)))
 	fmt.Fprintf(os.Stderr, "finish: %s, seed %d\n", cmp.Or(t.finish, "stopped"), seed)

@@ -218,7 +218,7 @@ func TestQuantize(t *testing.T) {
 				t.Errorf("%v %s: relative error %v", d, name, rms)
 			}
 		}
-		if m, err := model.Load(got); err != nil || m.Config().Layers != spec.Layers {
+		if config, err := model.Check(got); err != nil || config.Layers != spec.Layers {
 			t.Errorf("%v: %v", d, err)
 		}
 	}

@@ -82,14 +82,14 @@ func (p *plan) index(key string) int {
 }
 
 func newPlan(src Source) (*plan, error) {
-	m, err := model.Load(src.Checkpoint)
+	config, err := model.Check(src.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
 	if src.Checkpoint.Metadata() != nil {
 		return fromGGUF(src.Checkpoint)
 	}
-	return fromSafetensors(src, m.Config())
+	return fromSafetensors(src, config)
 }
 
 // fromGGUF keeps names and metadata. What describes the split of the source

@@ -49,9 +49,11 @@ func (e *Engine) start() {
 	go e.run()
 }
 
-// stop ends the loop and waits for it. It may be called once.
+// stop ends the loop and waits for it. Further calls find it ended.
 func (e *Engine) stop() {
-	close(e.loop.quit)
+	if !e.loop.stopping() {
+		close(e.loop.quit)
+	}
 	<-e.loop.done
 }
 

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/kvcache"
-	"github.com/foretoken/foretoken/internal/tensor"
 	"github.com/foretoken/foretoken/internal/testmodel"
 	"pgregory.net/rapid"
 )
@@ -16,18 +14,11 @@ import (
 // idle opens a model without starting its loop: the test takes the steps.
 func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 	t.Helper()
-	c, err := checkpoint.Open(testmodel.GGUF(t, s))
+	e, err := prepare(testmodel.GGUF(t, s), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{checkpoint: c, threads: o.Threads}
-	if err := e.load(o, tensor.F32); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		e.pool.Close()
-		c.Close()
-	})
+	t.Cleanup(func() { e.release() })
 	return e
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model"
+	"github.com/foretoken/foretoken/internal/model/nn"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/tensor"
 	"github.com/foretoken/foretoken/internal/tokenizer"
@@ -25,8 +25,13 @@ import (
 type Options struct {
 	Threads      int    // workers; 0: the processors that this process may use
 	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
-	DType        string // activations: auto or float32
-	KVCacheDType string // auto, f32, f16 or bf16
+	DType        string // activations: auto (what kernels are fastest with) or float32
+	KVCacheDType string // auto (f16, or f32 with float32 activations), f32, f16, bf16 or q8_0
+	Quantize     string // round matrices of floats to q8_0, q4_0 or q4_1 while loading; "": keep them
+
+	// Progress is told how many bytes of the model's files have been prepared,
+	// and how many there are; nil: nobody.
+	Progress func(done, total int64)
 }
 
 // MaxThreads bounds Options.Threads: each has memory of its own, and no machine
@@ -46,9 +51,11 @@ type Engine struct {
 	maxLen     int
 	stepRows   int // most rows of one step
 	threads    int
+	why        string // that many threads
 
 	pool    *kernel.Pool
 	cache   *kvcache.Pool
+	arena   kernel.Arena // weights
 	runner  *exec.Runner
 	sampler sample.Sampler
 	loop    loop
@@ -60,43 +67,105 @@ type Engine struct {
 // Open loads the model at path: a directory, a .gguf file or a .safetensors
 // file beside its config.json. Close it when done.
 func Open(path string, o Options) (*Engine, error) {
-	cacheType, err := o.cacheType()
+	e, err := prepare(path, o)
 	if err != nil {
-		return nil, err
-	}
-	if o.DType != "" && o.DType != "auto" && o.DType != "float32" {
-		return nil, fmt.Errorf("dtype %q: expected auto or float32", o.DType)
-	}
-	if o.Threads > MaxThreads {
-		return nil, fmt.Errorf("threads %d: expected at most %d", o.Threads, MaxThreads)
-	}
-	c, err := checkpoint.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	e := &Engine{checkpoint: c, threads: o.Threads, stepRows: defaultStepRows}
-	if err := e.load(o, cacheType); err != nil {
-		c.Close()
 		return nil, err
 	}
 	e.start()
 	return e, nil
 }
 
+// prepare is Open but for the loop.
+func prepare(path string, o Options) (*Engine, error) {
+	if err := kernel.CPUError(); err != nil {
+		return nil, err
+	}
+	if o.DType != "" && o.DType != "auto" && o.DType != "float32" {
+		return nil, fmt.Errorf("dtype %q: expected auto or float32", o.DType)
+	}
+	quantize, err := o.quantize()
+	if err != nil {
+		return nil, err
+	}
+	if o.Threads > MaxThreads {
+		return nil, fmt.Errorf("threads %d: expected at most %d", o.Threads, MaxThreads)
+	}
+	e := &Engine{threads: o.Threads, why: "as asked", stepRows: defaultStepRows}
+	if e.threads <= 0 {
+		e.threads, e.why = kernel.DefaultThreads()
+	}
+	e.pool = kernel.NewPool(e.threads)
+	packer := &kernel.Packer{Pool: e.pool, Arena: &e.arena, Exact: o.DType == "float32", Quantize: quantize}
+	if err := e.open(path, o, packer); err != nil {
+		return nil, err
+	}
+	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
+	return e, nil
+}
+
+// Describe opens the model at path without preparing its weights: the engine
+// can be asked what the model is, and ends all requests with ErrClosed.
+func Describe(path string) (*Engine, error) {
+	e := &Engine{pool: kernel.NewPool(1)}
+	if err := e.open(path, Options{}, nil); err != nil {
+		return nil, err
+	}
+	e.start()
+	e.stop()
+	return e, nil
+}
+
+func (e *Engine) open(path string, o Options, packer *kernel.Packer) (err error) {
+	cacheType, err := o.cacheType()
+	if err == nil {
+		e.checkpoint, err = checkpoint.Open(path)
+	}
+	if err != nil {
+		e.pool.Close()
+		return err
+	}
+	packing := nn.Packing{Packer: packer, Progress: o.Progress}
+	if err := e.checkpoint.Guard(func() error { return e.load(o, packing, cacheType) }); err != nil {
+		return errors.Join(err, e.release())
+	}
+	return nil
+}
+
 func (o Options) cacheType() (tensor.DType, error) {
 	switch o.KVCacheDType {
-	case "", "auto", "f32":
+	case "", "auto":
+		if o.DType == "float32" {
+			return tensor.F32, nil
+		}
+		return tensor.F16, nil
+	case "f32":
 		return tensor.F32, nil
 	case "f16":
 		return tensor.F16, nil
 	case "bf16":
 		return tensor.BF16, nil
+	case "q8_0":
+		return tensor.Q8_0, nil
 	}
-	return 0, fmt.Errorf("kv-cache-dtype %q: expected auto, f32, f16 or bf16", o.KVCacheDType)
+	return 0, fmt.Errorf("kv-cache-dtype %q: expected auto, f32, f16, bf16 or q8_0", o.KVCacheDType)
 }
 
-func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
-	if e.model, err = model.Load(e.checkpoint); err != nil {
+func (o Options) quantize() (tensor.DType, error) {
+	switch o.Quantize {
+	case "":
+		return tensor.Invalid, nil
+	case "q8_0":
+		return tensor.Q8_0, nil
+	case "q4_0":
+		return tensor.Q4_0, nil
+	case "q4_1":
+		return tensor.Q4_1, nil
+	}
+	return 0, fmt.Errorf("quantize %q: expected q8_0, q4_0 or q4_1", o.Quantize)
+}
+
+func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
+	if e.model, err = model.Load(e.checkpoint, packing); err != nil {
 		return err
 	}
 	config := e.model.Config()
@@ -130,13 +199,6 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen); err != nil {
 		return err
 	}
-	if e.threads <= 0 {
-		// The runtime counts the processors of the affinity mask and the
-		// cgroup's quota.
-		e.threads = runtime.GOMAXPROCS(0)
-	}
-	e.pool = kernel.NewPool(e.threads)
-	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
 	return nil
 }
 
@@ -145,18 +207,24 @@ func (e *Engine) load(o Options, cacheType tensor.DType) (err error) {
 func (e *Engine) Close() error {
 	e.close.Do(func() {
 		e.stop()
-		e.pool.Close()
-		e.closeErr = e.checkpoint.Close()
+		e.closeErr = e.release()
 	})
 	return e.closeErr
+}
+
+// release gives back workers, weights and files.
+func (e *Engine) release() error {
+	e.pool.Close()
+	return errors.Join(e.arena.Free(), e.checkpoint.Close())
 }
 
 // OpenTokenizer reads the tokenizer of a checkpoint: GGUF metadata or
 // tokenizer.json. The error is fs.ErrNotExist if it has none.
 func OpenTokenizer(c *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	if m := c.Metadata(); m != nil {
-		_, ggml := m.String("tokenizer.ggml.model")
-		if _, hf := m.String("tokenizer.huggingface.json"); !ggml && !hf {
+		ggml, _ := m.String("tokenizer.ggml.model")
+		// llama.cpp's name for a model that has token ids only.
+		if _, hf := m.String("tokenizer.huggingface.json"); !hf && (ggml == "" || ggml == "no_vocab") {
 			return nil, fs.ErrNotExist
 		}
 		t, err := tokenizer.FromGGUF(m)
@@ -210,5 +278,8 @@ func (e *Engine) CacheBytesPerToken() int {
 // MaxModelLen is the longest sequence in tokens.
 func (e *Engine) MaxModelLen() int { return e.maxLen }
 
-// Threads is the number of workers.
-func (e *Engine) Threads() int { return e.threads }
+// Machine says what the engine computes on: the kernels' instruction set, the
+// number of workers and why it is that.
+func (e *Engine) Machine() string {
+	return fmt.Sprintf("%v, threads: %d (%s)", kernel.ThisCPU(), e.threads, e.why)
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/foretoken/foretoken/internal/fixtures"
 	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/tensor"
 )
 
 // golden is one model of the fixtures.
@@ -105,6 +106,7 @@ func TestGoldenGreedy(t *testing.T) {
 
 func TestGoldenBits(t *testing.T) {
 	forEachGolden(t, func(t *testing.T, g *golden, path string) {
-		checkBits(t, path, g.sequences, []int{1, 2, 3, 7}, []int{1, 3, 16, 64})
+		checkBits(t, path, exactMode, g.sequences, []int{1, 2, 3, 7}, []int{1, 3, 16, 64})
+		checkBits(t, path, mode{false, tensor.F16}, g.sequences, []int{2}, []int{1, 5, 64})
 	})
 }

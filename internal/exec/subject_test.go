@@ -20,23 +20,38 @@ type subject struct {
 	vocab int
 }
 
+// A mode is how a model computes.
+type mode struct {
+	exact bool // activations in float32
+	cache tensor.DType
+}
+
+var exactMode = mode{true, tensor.F32}
+
 func open(t *testing.T, path string, workers int) *subject {
+	t.Helper()
+	return openMode(t, path, workers, exactMode)
+}
+
+func openMode(t *testing.T, path string, workers int, mode mode) *subject {
 	t.Helper()
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	m, err := model.Load(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := kvcache.NewPool(m.Cache(), tensor.F32, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
 	pool := kernel.NewPool(workers)
 	t.Cleanup(pool.Close)
+	arena := new(kernel.Arena)
+	t.Cleanup(func() { arena.Free() })
+	m, err := model.Load(c, nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Exact: mode.exact}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := kvcache.NewPool(m.Cache(), mode.cache, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &subject{NewRunner(m, pool, cache), cache, m.Config().Vocab}
 }
 
@@ -93,15 +108,15 @@ func (s *subject) greedy(t *testing.T, prompt []int32, n, chunk int) (out []int3
 
 // checkBits checks that a row has the same bits in one pass, in chunks and on
 // any number of workers.
-func checkBits(t *testing.T, path string, sequences [][]int32, workers, chunks []int) {
+func checkBits(t *testing.T, path string, mode mode, sequences [][]int32, workers, chunks []int) {
 	t.Helper()
-	reference := open(t, path, 1)
+	reference := openMode(t, path, 1, mode)
 	for _, tokens := range sequences {
 		var table kvcache.Table
 		want := reference.logits(t, &table, 0, tokens, len(tokens))
 		reference.cache.Release(&table)
 		for _, workers := range workers {
-			s := open(t, path, workers)
+			s := openMode(t, path, workers, mode)
 			for _, chunk := range chunks {
 				got := s.logits(t, &table, 0, tokens, chunk)
 				s.cache.Release(&table)

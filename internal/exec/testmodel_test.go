@@ -253,8 +253,21 @@ func TestGreedyInChunks(t *testing.T) {
 
 func TestBits(t *testing.T) {
 	forEachModel(t, func(t *testing.T, path string) {
-		checkBits(t, path, randomTokens(70), []int{3}, []int{1, 17})
+		checkBits(t, path, exactMode, randomTokens(70), []int{3}, []int{1, 17})
 	})
+}
+
+// So it is with rounded activations and every type of cache.
+func TestBitsOfRoundedActivations(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.BF16} {
+		for _, cache := range []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0} {
+			for _, family := range []string{"llama", "gemma3_text"} {
+				spec := testmodel.Family(family)
+				spec.DType, spec.HeadDim = d, 32
+				checkBits(t, testmodel.GGUF(t, spec), mode{false, cache}, randomTokens(70), []int{3}, []int{1, 3, 17})
+			}
+		}
+	}
 }
 
 // Sequences of one step do not see each other: each row has the bits it has

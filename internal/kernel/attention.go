@@ -1,9 +1,7 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"math"
-	"unsafe"
 
 	"github.com/foretoken/foretoken/internal/tensor"
 )
@@ -13,147 +11,180 @@ import (
 // blocks however its sequence was cut into steps.
 const KVBlock = 32
 
-// KV gives attention the cached keys and values of one layer. Block returns
-// those of positions [b·KVBlock, (b+1)·KVBlock) of a sequence, keys and values
-// both [heads, KVBlock, width] in the cache's dtype.
+// KV is the cached keys and values of one layer. Block returns the memory of
+// positions [b·KVBlock, (b+1)·KVBlock) of a sequence: KVHeads times KVBlock
+// keys and values in the cache's dtype. It is written and read here alone, and
+// begins at a multiple of four bytes (of 64 for speed).
 type KV interface {
-	Block(seq, b int) (k, v []byte)
+	Block(seq, b int) []byte
 }
 
 // Attention is softmax(scale · q·kᵀ)·v over the cached positions up to and
-// including a row's own.
+// including a row's own. Rows of one sequence that follow each other share
+// what is read.
+//
+// A key and a value lie in a slot of their sequence, which is their position
+// unless the row belongs to a tree of drafts: then several rows have the same
+// position, each has a slot of its own, and its path says which slots hold its
+// ancestors. Slots beyond a row's path do not touch it, whatever they hold.
 type Attention struct {
 	Heads, KVHeads   int
 	KeyDim, ValueDim int
 	Scale            float32
 	Window           int          // positions a row sees, its own included; 0: all
-	DType            tensor.DType // of the cache
-	Q, Out           []float32    // [rows, Heads, KeyDim], [rows, Heads, ValueDim]
-	Positions        []int32      // [rows]
-	Seqs             []int32      // [rows], the sequence of each row as KV knows it
-	KV               KV
+	DType            tensor.DType // of the cache: F32, F16, BF16, or Q8_0 if both widths are multiples of 32
+
+	Q, Out    []float32 // [rows, Heads, KeyDim], [rows, Heads, ValueDim]
+	K, V      []float32 // [rows, KVHeads, KeyDim], [rows, KVHeads, ValueDim]: stored before any row reads; nil: they are stored
+	Positions []int32   // [rows]
+	Seqs      []int32   // [rows], the sequence of each row as KV knows it
+	Slots     []int32   // [rows], where K and V are stored; nil: at Positions
+	Paths     [][]int32 // [rows], the slots of a row's last len(path) positions, its own the last; a nil path, or nil: slots are positions
+	KV        KV
 }
 
-// Attend runs a; the keys and values of its rows are in the cache already.
+// Attend stores K and V and writes Out.
+//
+// A block yields the maximum of its scores, the sum of their exponentials and
+// the values weighted by these; blocks are merged left to right (online
+// softmax, Milakov and Gimelshein 2018). Nothing else about a row's result
+// depends on how work is cut.
 func (p *Pool) Attend(a Attention) {
-	p.attention = attentionJob{pool: p, Attention: a}
-	p.run(len(a.Positions)*a.KVHeads, &p.attention)
-}
-
-type attentionJob struct {
-	pool *Pool
-	Attention
-}
-
-// do attends with the query heads that share one key-value head, for one row.
-// A block yields its maximum, its sum of exponentials and its weighted values;
-// blocks are merged left to right into the head's own (online softmax,
-// Milakov and Gimelshein 2018).
-func (j *attentionJob) do(worker, task int) {
-	row, kvHead := task/j.KVHeads, task%j.KVHeads
-	group := j.Heads / j.KVHeads
-	pos := int(j.Positions[row])
-	first := 0
-	if j.Window > 0 {
-		first = max(0, pos-j.Window+1)
+	rows := len(a.Positions)
+	if rows == 0 {
+		return
 	}
-	s := j.scratch(worker, group)
-	for g := range group {
-		s.max[g], s.sum[g] = negInf, 0
+	j := &p.attention
+	j.prepare(a, p.Workers())
+	tasks := len(j.tiles) * a.KVHeads
+	if ranges := j.ranges(tasks, p.Workers()); ranges > 1 {
+		if a.K != nil {
+			j.phase = storing
+			p.run(tasks, j)
+		}
+		j.allot(tasks, ranges)
+		j.phase = reducing
+		p.run(tasks*ranges, j)
+		j.phase = merging
+		p.run(tasks, j)
+		return
 	}
-	clear(s.out)
-
-	for b := first / KVBlock; b <= pos/KVBlock; b++ {
-		from, to := max(first-b*KVBlock, 0), min(pos-b*KVBlock, KVBlock-1)+1
-		kb, vb := j.KV.Block(int(j.Seqs[row]), b)
-		k := j.values(kb, kvHead, j.KeyDim, to, s.k)[from*j.KeyDim:]
-		v := j.values(vb, kvHead, j.ValueDim, to, s.v)[from*j.ValueDim:]
-		for g := range group {
-			head := kvHead*group + g
-			q := j.Q[(row*j.Heads+head)*j.KeyDim:][:j.KeyDim]
-			high, sum := j.block(s.scores[:to-from], s.block, q, k, v)
-			if high == negInf {
-				continue // no position of this block has any weight
-			}
-			merged := max(s.max[g], high)
-			keep, gain := exp(s.max[g]-merged), exp(high-merged)
-			o := s.out[g*j.ValueDim:][:j.ValueDim]
-			for i := range o {
-				o[i] = float32(o[i]*keep) + float32(s.block[i]*gain)
-			}
-			s.max[g], s.sum[g] = merged, float32(s.sum[g]*keep)+float32(sum*gain)
+	j.phase = attending
+	if a.K != nil {
+		// A tile stores its own rows and reads them back, unless another one reads
+		// them too.
+		j.phase = storing | attending
+		if j.shared {
+			j.phase = storing
+			p.run(tasks, j)
+			j.phase = attending
 		}
 	}
-	for g := range group {
-		o := j.Out[(row*j.Heads+kvHead*group+g)*j.ValueDim:][:j.ValueDim]
-		inv := 1 / s.sum[g]
-		for i := range o {
-			o[i] = s.out[g*j.ValueDim+i] * inv
-		}
-	}
+	p.run(tasks, j)
 }
 
-// block computes softmax's numerators for one query over one block: out =
-// Σ exp(sᵢ - high)·vᵢ, and returns high = max sᵢ and sum = Σ exp(sᵢ - high).
-func (j *attentionJob) block(scores, out, q, k, v []float32) (high, sum float32) {
-	high = negInf
-	for i := range scores {
-		scores[i] = dot(q, k[i*j.KeyDim:][:j.KeyDim]) * j.Scale
-		high = max(high, scores[i])
-	}
-	if high == negInf {
-		return high, 0
-	}
-	clear(out)
-	for i, s := range scores {
-		w := exp(s - high)
-		sum += w
-		axpy(out, w, v[i*j.ValueDim:][:j.ValueDim])
-	}
-	return high, sum
-}
+// attentionPhase is what a task does for its tile and head.
+type attentionPhase uint8
 
-var (
-	negInf       = float32(math.Inf(-1))
-	littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1 // as the cache is
+const (
+	storing   attentionPhase = 1 << iota // keys and values of the tile's rows
+	attending                            // all blocks, one after the other
+	reducing                             // a range of blocks, each by itself
+	merging                              // what reducing left
 )
 
-// attentionScratch is a worker's memory for one task.
-type attentionScratch struct {
-	scores   []float32 // [KVBlock]
-	k, v     []float32 // [KVBlock, KeyDim], [KVBlock, ValueDim]: decoded
-	block    []float32 // [ValueDim]: what the block at hand yields
-	max, sum []float32 // [group]
-	out      []float32 // [group, ValueDim], unnormalised
+// A tile is consecutive rows of one sequence.
+type tile struct{ from, to int }
+
+// tileQueries bounds the query vectors of a tile: as many as keep what they
+// need in the second-level cache, so that a block is read once for them all.
+const tileQueries = 64
+
+// attentionJob is one call of Attend, and the memory that calls share.
+type attentionJob struct {
+	Attention
+	kernels *attentionKernels
+	layout  kvLayout
+	group   int // query heads of a key-value head
+	tiles   []tile
+	shared  bool // a sequence has several tiles
+	phase   attentionPhase
+	split   split
+	scratch []attentionScratch // one per worker
 }
 
-func (j *attentionJob) scratch(worker, group int) (s attentionScratch) {
-	buf := j.pool.buffer(worker, KVBlock*(1+j.KeyDim+j.ValueDim)+j.ValueDim+group*(2+j.ValueDim))
-	for _, part := range []struct {
-		to *[]float32
-		n  int
-	}{
-		{&s.scores, KVBlock},
-		{&s.k, KVBlock * j.KeyDim},
-		{&s.v, KVBlock * j.ValueDim},
-		{&s.block, j.ValueDim},
-		{&s.max, group},
-		{&s.sum, group},
-		{&s.out, group * j.ValueDim},
-	} {
-		*part.to, buf = buf[:part.n], buf[part.n:]
+func (j *attentionJob) prepare(a Attention, workers int) {
+	j.Attention = a
+	j.group = a.Heads / a.KVHeads
+	j.layout = layoutOf(a.DType, a.KeyDim, a.ValueDim)
+	j.kernels = &active.attention
+	if a.ValueDim%valueUnit != 0 {
+		j.kernels = &attentionGeneric
 	}
-	return s
+	if len(j.scratch) < workers {
+		j.scratch = make([]attentionScratch, workers)
+	}
+	most := max(1, tileQueries/j.group)
+	j.tiles, j.shared = j.tiles[:0], false
+	for row, seq := range a.Seqs {
+		if n := len(j.tiles); n > 0 && a.Seqs[row-1] == seq {
+			if t := &j.tiles[n-1]; row-t.from < most {
+				t.to++
+				continue
+			}
+			j.shared = true
+		}
+		j.tiles = append(j.tiles, tile{row, row + 1})
+	}
 }
 
-// values returns the first n rows of a head in a block as float32, decoded
-// into scratch unless they are stored so.
-func (j *attentionJob) values(block []byte, head, width, n int, scratch []float32) []float32 {
-	size := j.DType.BlockBytes()
-	src := block[head*KVBlock*width*size:][:n*width*size]
-	if j.DType == tensor.F32 && littleEndian {
-		return unsafe.Slice((*float32)(unsafe.Pointer(&src[0])), n*width)
+// do is task number task of the phase. Tasks that share keys and values follow
+// each other, the longest first.
+func (j *attentionJob) do(worker, task int) {
+	s := &j.scratch[worker]
+	if j.phase == reducing {
+		j.reduce(s, task)
+		return
 	}
-	tensor.Decode(j.DType, scratch[:n*width], src)
-	return scratch
+	t, head := j.task(task)
+	switch {
+	case j.phase == merging:
+		j.merge(s, task)
+	default:
+		if j.phase&storing != 0 {
+			for row := t.from; row < t.to; row++ {
+				j.store(s, row, head)
+			}
+		}
+		if j.phase&attending != 0 {
+			j.attend(s, t, head)
+		}
+	}
+}
+
+func (j *attentionJob) task(task int) (t tile, head int) {
+	n := len(j.tiles)
+	return j.tiles[n-1-task%n], task / n
+}
+
+// sees returns the lanes [from, to) of block b that a row sees, empty if from
+// is not below to.
+func (j *attentionJob) sees(row, b int) (from, to int) {
+	pos := int(j.Positions[row])
+	if j.Window > 0 {
+		from = max(pos-j.Window+1-b*KVBlock, 0)
+	}
+	return from, min(pos-b*KVBlock+1, KVBlock)
+}
+
+// blocks returns the range of blocks that rows of t see.
+func (j *attentionJob) blocks(t tile) (from, to int) {
+	low, high := math.MaxInt, 0
+	for _, p := range j.Positions[t.from:t.to] {
+		low, high = min(low, int(p)), max(high, int(p))
+	}
+	if j.Window > 0 {
+		from = max(low-j.Window+1, 0) / KVBlock
+	}
+	return from, high/KVBlock + 1
 }

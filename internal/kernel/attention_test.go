@@ -1,89 +1,106 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/tensor"
 )
 
-// memory is a KV of one sequence.
-type memory struct {
-	heads, width int
-	dtype        tensor.DType
-	k, v         [][]byte
+// kvMemory is a KV of some sequences. What was never stored is NaN.
+type kvMemory struct {
+	blockBytes int
+	blocks     [][][]byte // [sequence][block]
 }
 
-func (m *memory) Block(_, b int) (k, v []byte) { return m.k[b], m.v[b] }
+func (m *kvMemory) Block(seq, b int) []byte {
+	for seq >= len(m.blocks) {
+		m.blocks = append(m.blocks, nil)
+	}
+	for b >= len(m.blocks[seq]) {
+		block := make([]byte, m.blockBytes)
+		for i := range block {
+			block[i] = 0xff
+		}
+		m.blocks[seq] = append(m.blocks[seq], block)
+	}
+	return m.blocks[seq][b]
+}
 
-func newMemory(t *testing.T, d tensor.DType, heads, width, positions int, k, v []float32) *memory {
-	m := &memory{heads: heads, width: width, dtype: d}
-	pack := func(values []float32, b int) []byte {
-		block := make([]float32, heads*KVBlock*width)
-		for i := range KVBlock {
-			if pos := b*KVBlock + i; pos < positions {
-				for h := range heads {
-					copy(block[(h*KVBlock+i)*width:][:width], values[(pos*heads+h)*width:])
-				}
-			}
-		}
-		data := make([]byte, d.RowBytes(len(block)))
-		if err := tensor.Encode(d, data, block); err != nil {
-			t.Fatal(err)
-		}
-		return data
+// reserve makes blocks for positions, so that workers need not.
+func (m *kvMemory) reserve(sequences, positions int) {
+	for s := range sequences {
+		m.Block(s, (positions-1)/KVBlock)
 	}
-	for b := range (positions + KVBlock - 1) / KVBlock {
-		m.k, m.v = append(m.k, pack(k, b)), append(m.v, pack(v, b))
-	}
-	return m
+}
+
+func newKV(a *Attention) *kvMemory {
+	return &kvMemory{blockBytes: KVBlock * a.KVHeads * (a.DType.RowBytes(a.KeyDim) + a.DType.RowBytes(a.ValueDim))}
 }
 
 func TestAttentionAgainstFloat64(t *testing.T) {
-	pool := NewPool(2)
-	defer pool.Close()
-	for _, tc := range []struct {
-		name                   string
-		heads, kvHeads, window int
-		dtype                  tensor.DType
-		tolerance              float64
-	}{
-		{"one head to one", 4, 4, 0, tensor.F32, 1e-5},
-		{"three heads to one", 9, 3, 0, tensor.F32, 1e-5},
-		{"one key-value head", 4, 1, 0, tensor.F32, 1e-5},
-		{"window inside a block", 4, 2, 5, tensor.F32, 1e-5},
-		{"window of several blocks", 4, 2, 70, tensor.F32, 1e-5},
-		{"f16 cache", 4, 2, 0, tensor.F16, 2e-3},
-		{"bf16 cache", 4, 2, 40, tensor.BF16, 2e-2},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			const width, positions = 12, 150
-			k, v := random(1, positions*tc.kvHeads*width), random(2, positions*tc.kvHeads*width)
-			rows := []int32{0, 1, 31, 32, 33, 100, 149}
-			q := random(3, len(rows)*tc.heads*width)
-			out := make([]float32, len(q))
-			pool.Attend(Attention{
-				Heads: tc.heads, KVHeads: tc.kvHeads, KeyDim: width, ValueDim: width, Scale: 0.3, Window: tc.window, DType: tc.dtype,
-				Q: q, Out: out, Positions: rows, Seqs: make([]int32, len(rows)), KV: newMemory(t, tc.dtype, tc.kvHeads, width, positions, k, v),
-			})
-			for r, pos := range rows {
-				for h := range tc.heads {
-					at := (r*tc.heads + h) * width
-					want := attend(q[at:at+width], k, v, h/(tc.heads/tc.kvHeads), tc.kvHeads, int(pos), tc.window, 0.3)
-					for i, w := range want {
-						if got := float64(out[at+i]); !(math.Abs(got-w) <= tc.tolerance) {
-							t.Fatalf("row at %d, head %d: %v, want %v", pos, h, got, w)
+	type shape struct {
+		name                             string
+		heads, kvHeads, keyDim, valueDim int
+		window                           int
+	}
+	shapes := []shape{
+		{"one head to one", 4, 4, 12, 12, 0},
+		{"three heads to one", 9, 3, 64, 64, 0},
+		{"seven heads to one", 14, 2, 64, 64, 0},
+		{"one key-value head", 4, 1, 96, 96, 0},
+		{"window inside a block", 4, 2, 128, 128, 5},
+		{"window of several blocks", 4, 2, 32, 32, 70},
+		{"keys wider than values", 4, 2, 192, 128, 0},
+		{"a narrow panel", 2, 1, 80, 80, 0},
+		{"odd widths", 2, 2, 33, 7, 40},
+		{"half a narrow panel", 2, 1, 72, 72, 0},
+	}
+	eachTier(t, func(t *testing.T) {
+		for _, d := range kvTypes {
+			for _, s := range shapes {
+				if d == tensor.Q8_0 && (s.keyDim%32 != 0 || s.valueDim%32 != 0) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%v %s", d, s.name), func(t *testing.T) {
+					const positions = 150
+					k, v := random(1, positions*s.kvHeads*s.keyDim), random(2, positions*s.kvHeads*s.valueDim)
+					a := Attention{
+						Heads: s.heads, KVHeads: s.kvHeads, KeyDim: s.keyDim, ValueDim: s.valueDim, Scale: 0.3, Window: s.window, DType: d,
+						K: k, V: v, Seqs: make([]int32, positions), Q: random(3, positions*s.heads*s.keyDim), Out: make([]float32, positions*s.heads*s.valueDim),
+					}
+					for i := range int32(positions) {
+						a.Positions = append(a.Positions, i)
+					}
+					kv := newKV(&a)
+					kv.reserve(1, positions)
+					a.KV = kv
+					pool := NewPool(2)
+					defer pool.Close()
+					pool.Attend(a)
+					roundTrip(d, k)
+					roundTrip(d, v)
+					for row := range positions {
+						for h := range s.heads {
+							q := a.Q[(row*s.heads+h)*s.keyDim:][:s.keyDim]
+							want := definition(q, k, v, h/(s.heads/s.kvHeads), s.kvHeads, s.valueDim, row, s.window, 0.3)
+							for i, w := range want {
+								if got := float64(a.Out[(row*s.heads+h)*s.valueDim+i]); !(math.Abs(got-w) <= 2e-5) {
+									t.Fatalf("row at %d, head %d, dimension %d: %v, want %v", row, h, i, got, w)
+								}
+							}
 						}
 					}
-				}
+				})
 			}
-		})
-	}
+		}
+	})
 }
 
-// attend is one query's attention, straight from the definition.
-func attend(q, k, v []float32, head, heads, pos, window int, scale float64) []float64 {
-	width := len(q)
+// definition is one query's attention, straight from the definition.
+func definition(q, k, v []float32, head, heads, valueDim, pos, window int, scale float64) []float64 {
 	first := 0
 	if window > 0 {
 		first = max(0, pos-window+1)
@@ -92,23 +109,88 @@ func attend(q, k, v []float32, head, heads, pos, window int, scale float64) []fl
 	high := math.Inf(-1)
 	for p := first; p <= pos; p++ {
 		var s float64
-		for i := range width {
-			s += float64(q[i]) * float64(k[(p*heads+head)*width+i])
+		for i, x := range q {
+			s += float64(x) * float64(k[(p*heads+head)*len(q)+i])
 		}
 		scores = append(scores, s*scale)
 		high = max(high, s*scale)
 	}
 	var sum float64
-	out := make([]float64, width)
+	out := make([]float64, valueDim)
 	for i, s := range scores {
 		w := math.Exp(s - high)
 		sum += w
-		for d := range width {
-			out[d] += w * float64(v[((first+i)*heads+head)*width+d])
+		for d := range out {
+			out[d] += w * float64(v[((first+i)*heads+head)*valueDim+d])
 		}
 	}
 	for d := range out {
 		out[d] /= sum
 	}
 	return out
+}
+
+// Decoding allocates nothing once memory has grown, with or without ranges.
+func TestAttendDoesNotAllocate(t *testing.T) {
+	eachTier(t, func(t *testing.T) {
+		for _, workers := range []int{1, 3} {
+			for _, d := range kvTypes {
+				pool := NewPool(workers)
+				defer pool.Close()
+				a := Attention{
+					Heads: 4, KVHeads: 2, KeyDim: 64, ValueDim: 64, Scale: 0.1, DType: d,
+					Q: random(1, 2*4*64), Out: make([]float32, 2*4*64), K: random(2, 2*2*64), V: random(3, 2*2*64),
+					Positions: []int32{1000, 1000}, Seqs: []int32{0, 0}, Slots: []int32{1000, 1001},
+					Paths: [][]int32{{1000}, {1001}},
+				}
+				kv := newKV(&a)
+				kv.reserve(1, 1002)
+				a.KV = kv
+				if n := testing.AllocsPerRun(20, func() { pool.Attend(a) }); n != 0 {
+					t.Errorf("%v, %d workers: %v allocations", d, workers, n)
+				}
+			}
+		}
+	})
+}
+
+// A score that is no number spoils the row that has it, and one that is
+// infinitely low weighs nothing.
+func TestAttentionOfInfiniteScores(t *testing.T) {
+	eachTier(t, func(t *testing.T) {
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		for _, test := range []struct {
+			name string
+			keys []float32 // of positions 0, 1, …; the query is 1
+			want float32   // values are 1, 2, …
+		}{
+			{"all equal", []float32{3, 3, 3}, 2},
+			{"one infinitely low", []float32{3, -inf, 3}, 2},
+			{"the first block infinitely low", append(slices.Repeat([]float32{-inf}, KVBlock), 0), KVBlock + 1},
+			{"the last infinitely low", append(slices.Repeat([]float32{0}, KVBlock-1), -inf, -inf), KVBlock / 2},
+			{"one infinitely high", []float32{3, inf, 3}, nan},
+			{"one NaN", []float32{3, nan, 3}, nan},
+			{"one NaN among infinitely low ones", []float32{-inf, nan, -inf}, nan},
+			{"a block with NaN first", append(slices.Repeat([]float32{nan}, KVBlock), 0), nan},
+			{"lower than any", []float32{-3e38, -3e38}, 1.5},
+		} {
+			a := Attention{
+				Heads: 1, KVHeads: 1, KeyDim: 1, ValueDim: 16, Scale: 1, DType: tensor.F32,
+				K: test.keys, Positions: make([]int32, len(test.keys)), Seqs: make([]int32, len(test.keys)),
+				Q: slices.Repeat([]float32{1}, len(test.keys)), Out: make([]float32, 16*len(test.keys)),
+			}
+			for i := range test.keys {
+				a.Positions[i] = int32(i)
+				a.V = append(a.V, slices.Repeat([]float32{float32(i + 1)}, 16)...)
+			}
+			a.KV = newKV(&a)
+			pool := NewPool(1)
+			pool.Attend(a)
+			pool.Close()
+			got := a.Out[len(a.Out)-1]
+			if !(math.Abs(float64(got-test.want)) <= 1e-4) && (got == got || test.want == test.want) {
+				t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			}
+		}
+	})
 }

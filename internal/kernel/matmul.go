@@ -1,137 +1,280 @@
 package kernel
 
-import "github.com/foretoken/foretoken/internal/tensor"
+import (
+	"math"
+	"unsafe"
 
-// A Weight is a matrix prepared for products.
-type Weight struct {
-	*tensor.Matrix
-	segments []segment
+	"github.com/foretoken/foretoken/internal/kernel/panel"
+)
+
+// panelKernels multiply panels of weights with rows of activations. A nil table
+// means that the CPU has nothing better than float32 activations for it.
+type panelKernels struct {
+	// int8 has, for each quantised kind, products with 1, 2, … rows of QBlocks.
+	int8 [][]dotFunc
+	// bf16 has products of BF16 panels with 1, 2, … rows of bfloat16.
+	bf16 []dotFunc
+	// float has, for each kind of floats that is read as it is, products with 1,
+	// 2, … rows of float32, added to out; F32 is always there.
+	float [panel.NumKinds][]dotFunc
+	// unpack decodes groups of a panel to an F32 panel, for the other kinds.
+	unpack [panel.NumKinds]unpackFunc
+	// tree adds eight parts [rows][32], partStride bytes apart, as a balanced
+	// binary tree, to out, whose rows are outStride bytes apart.
+	tree func(out, parts *float32, rows, outStride, partStride uint64)
 }
 
-// A segment is a range of the inner dimension that is summed on its own.
-type segment struct{ from, to int }
+// A dotFunc multiplies groups of one panel, at w, with T rows of activations,
+// aStride bytes apart at a, and stores [T][32] sums at out, rows outStride
+// bytes apart. For each block it asks for the lines of a block at next, which
+// then moves by nextStep.
+type dotFunc func(w, a, out, next *byte, groups, aStride, outStride, nextStep uint64)
 
-// maxSegments is the largest number of ranks among which tensor parallelism
-// may split the inner dimension of a product.
-const maxSegments = 8
+type unpackFunc func(dst *float32, src *byte, groups uint64)
 
-// NewWeight prepares a product whose inner dimension is never split.
-func NewWeight(m *tensor.Matrix) *Weight {
-	return &Weight{m, []segment{{0, m.Cols}}}
+// A Product is one of the products that MatMul forms of its input.
+type Product struct {
+	Y    []float32 // [rows, W.Rows]
+	W    *Weight
+	Bias []float32 // [W.Rows] or nil
 }
 
-// NewSplitWeight prepares a product whose inner dimension tensor parallelism
-// may split: it is cut into eight segments of whole units, summed as a
-// balanced binary tree, so that 1, 2, 4 or 8 ranks give the same bits. unit
-// is the smallest range that a rank can own, beyond the storage block: the
-// head width for an attention output, 1 otherwise.
-func NewSplitWeight(m *tensor.Matrix, unit int) *Weight {
-	unit = lcm(unit, m.DType.BlockLen())
-	n := m.Cols / unit
-	segments := make([]segment, maxSegments)
-	for s := range segments {
-		segments[s] = segment{s * n / maxSegments * unit, (s + 1) * n / maxSegments * unit}
-	}
-	return &Weight{m, segments}
-}
-
-func lcm(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
-}
-
-// MatMul computes y = x·wᵀ + bias for rows activation rows: x [rows, w.Cols],
-// y [rows, w.Rows], bias [w.Rows] or nil.
-func (p *Pool) MatMul(y, x []float32, rows int, w *Weight, bias []float32) {
+// MatMul computes Y = x·Wᵀ + Bias of every product for rows activation rows
+// x [rows, Cols], which all weights share.
+func (p *Pool) MatMul(x []float32, rows int, products ...Product) {
 	if rows == 0 {
 		return
 	}
-	p.matmul = matmulJob{pool: p, y: y, x: x, rows: rows, w: w, bias: bias}
-	p.run((w.Rows+taskRows-1)/taskRows, &p.matmul)
+	j := &p.matmul
+	j.pool, j.rows, j.x = p, rows, x
+	j.prepare(products)
+	p.run(j.tasks, j)
 }
 
-// taskRows is the number of weight rows of one task, whole panels.
-const taskRows = 11 * panelRows
-
+// A matmulJob is a MatMul cut into runs of panels.
 type matmulJob struct {
-	pool *Pool
-	y, x []float32
-	rows int
-	w    *Weight
-	bias []float32
+	pool     *Pool
+	rows     int
+	x        []float32
+	products []productRun
+	tasks    int
+
+	q8     []QBlock  // x in eight bits
+	bf16   []uint16  // x in bfloat16
+	padded []float32 // x with every segment filled to whole blocks
+}
+
+// A productRun is a product and the tasks that are its own.
+type productRun struct {
+	Product
+	input   *byte // the activations as the product's kernel reads them
+	stride  int   // bytes of an input row
+	first   int   // task
+	perTask int   // panels
+}
+
+// tasksPerWorker is how finely a product is cut: enough that workers end
+// together, few enough that each reads long streams.
+const tasksPerWorker = 8
+
+// prepare converts the activations once for each precision that the products
+// read, and cuts the products into tasks.
+func (j *matmulJob) prepare(products []Product) {
+	panels := 0
+	for _, q := range products {
+		panels += q.W.panels()
+	}
+	perTask := max(1, panels/(tasksPerWorker*j.pool.Workers()))
+	j.products, j.tasks = j.products[:0], 0
+	var have [inBF16 + 1]bool
+	for _, q := range products {
+		r := productRun{Product: q, first: j.tasks, perTask: perTask}
+		j.tasks += (q.W.panels() + perTask - 1) / perTask
+		switch q.W.input {
+		case inInt8:
+			if !have[inInt8] {
+				j.q8 = grow(j.q8, j.rows*q.W.blocks)
+				j.pool.Quantize(j.q8, j.x)
+			}
+			r.input, r.stride = (*byte)(unsafe.Pointer(&j.q8[0])), q.W.blocks*int(unsafe.Sizeof(QBlock{}))
+		case inBF16:
+			if !have[inBF16] {
+				j.bf16 = grow(j.bf16, len(j.x))
+				j.pool.ToBF16(j.bf16, j.x)
+			}
+			r.input, r.stride = (*byte)(unsafe.Pointer(&j.bf16[0])), 2*q.W.Cols
+		default:
+			r.input, r.stride = j.floats(q.W)
+		}
+		have[q.W.input] = true
+		j.products = append(j.products, r)
+	}
+}
+
+// grow returns n values of memory that may be s's own.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// floats returns x with each segment of w filled with zeros to whole blocks. At
+// most one product of a call needs a copy: those that are split stand alone.
+func (j *matmulJob) floats(w *Weight) (input *byte, stride int) {
+	cols := w.blocks * panel.Block
+	if cols == w.Cols {
+		return (*byte)(unsafe.Pointer(&j.x[0])), 4 * cols
+	}
+	j.padded = grow(j.padded, j.rows*cols)
+	clear(j.padded)
+	for r := range j.rows {
+		dst, src := j.padded[r*cols:(r+1)*cols], j.x[r*w.Cols:(r+1)*w.Cols]
+		for _, s := range w.segments {
+			copy(dst, src[s.From:s.To])
+			dst = dst[s.Blocks()*panel.Block:]
+		}
+	}
+	return (*byte)(unsafe.Pointer(&j.padded[0])), 4 * cols
 }
 
 func (j *matmulJob) do(worker, task int) {
-	w := j.w
-	panel := j.pool.buffer(worker, panelRows*w.Cols)
-	var rows [panelRows][]float32
-	end := min((task+1)*taskRows, w.Rows)
-	for r := task * taskRows; r < end; r += panelRows {
-		n := min(panelRows, end-r)
-		for i := range rows {
-			rows[i] = panel[i*w.Cols : (i+1)*w.Cols]
-			if i < n {
-				w.Row(rows[i], r+i)
+	i := 0
+	for i+1 < len(j.products) && task >= j.products[i+1].first {
+		i++
+	}
+	r := &j.products[i]
+	from := (task - r.first) * r.perTask
+	to := min(from+r.perTask, r.W.panels())
+	// A block of rows stays in the second-level cache while panels pass by.
+	rows := max(maxTile, cachedRows/r.stride)
+	for row := 0; row < j.rows; row += rows {
+		for p := from; p < to; p++ {
+			r.panel(j.pool, worker, p, row, min(rows, j.rows-row))
+		}
+	}
+}
+
+var negZero = float32(math.Copysign(0, -1))
+
+const (
+	maxTile    = 8         // rows of the largest kernel, at least
+	cachedRows = 384 << 10 // bytes
+)
+
+// panel computes the outputs of one panel for rows [row, row+rows).
+func (r *productRun) panel(p *Pool, worker, index, row, rows int) {
+	w := r.W
+	data := w.data[index*w.panelBytes:]
+	input := unsafe.Add(unsafe.Pointer(r.input), row*r.stride)
+	out := index * panel.Rows
+	y := r.Y[row*w.Rows+out:]
+	full := out+panel.Rows <= w.Rows && r.Bias == nil
+	if full && len(w.segments) == 1 && w.input != inFloat {
+		w.dot(data, input, r.stride, &y[0], w.Rows, rows, 0, w.blocks)
+		return
+	}
+	parts := p.buffer(worker, len(w.segments)*rows*panel.Rows+w.scratch())
+	parts, unpacked := parts[:len(w.segments)*rows*panel.Rows], parts[len(w.segments)*rows*panel.Rows:]
+	block := 0
+	for s, seg := range w.segments {
+		part := parts[s*rows*panel.Rows:][:rows*panel.Rows]
+		n := seg.Blocks()
+		switch {
+		case n == 0:
+			for i := range part {
+				part[i] = negZero // adds nothing, not even the sign of a zero
+			}
+		case w.input == inFloat:
+			clear(part)
+			w.dotFloat(data, input, r.stride, part, rows, block, n, unpacked)
+		default:
+			w.dot(data, input, r.stride, &part[0], panel.Rows, rows, block, n)
+		}
+		block += n
+	}
+	if len(w.segments) > 1 {
+		sum, stride := &parts[0], panel.Rows
+		if full {
+			sum, stride = &y[0], w.Rows
+		}
+		active.panels.tree(sum, &parts[0], uint64(rows), uint64(4*stride), uint64(4*rows*panel.Rows))
+		if full {
+			return
+		}
+	}
+	n := min(panel.Rows, w.Rows-out)
+	for t := range rows {
+		dst, src := y[t*w.Rows:][:n], parts[t*panel.Rows:][:n]
+		copy(dst, src)
+		if r.Bias != nil {
+			for i, b := range r.Bias[out : out+n] {
+				dst[i] += b
 			}
 		}
-		j.panel(&rows, r, n)
 	}
 }
 
-// panel multiplies n decoded weight rows, the first being row r, with all
-// activation rows.
-func (j *matmulJob) panel(w *[panelRows][]float32, r, n int) {
-	cols, out := j.w.Cols, j.w.Rows
-	t := 0
-	for ; t+2 <= j.rows; t += 2 {
-		x0, x1 := j.x[t*cols:(t+1)*cols], j.x[(t+1)*cols:(t+2)*cols]
-		var sums [maxSegments][2 * panelRows]float32
-		for s, g := range j.w.segments {
-			dot3x2(&sums[s], w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], x0[g.from:g.to], x1[g.from:g.to])
-		}
-		for i := range n {
-			j.y[t*out+r+i] = j.finish(&sums, 2*i, r+i)
-			j.y[(t+1)*out+r+i] = j.finish(&sums, 2*i+1, r+i)
-		}
+// dot multiplies blocks [from, from+n) of a panel with rows of QBlocks or
+// bfloat16, in tiles of nearly equal height; out [rows][32] has rows of stride
+// values. While it passes over the panel it asks for the next one.
+func (w *Weight) dot(data []byte, input unsafe.Pointer, inStride int, out *float32, stride, rows, from, n int) {
+	kernels, width := active.panels.bf16, 2*panel.Block
+	if w.input == inInt8 {
+		kernels, width = active.panels.int8[w.kind.ID], int(unsafe.Sizeof(QBlock{}))
 	}
-	if t < j.rows {
-		x := j.x[t*cols : (t+1)*cols]
-		var sums [maxSegments][2 * panelRows]float32
-		for s, g := range j.w.segments {
-			dot3x1((*[panelRows]float32)(sums[s][:]), w[0][g.from:g.to], w[1][g.from:g.to], w[2][g.from:g.to], x[g.from:g.to])
-		}
-		for i := range n {
-			j.y[t*out+r+i] = j.finish(&sums, i, r+i)
-		}
+	at, size := w.kind.Bytes(from), w.kind.Bytes(n)
+	tiles := (rows + len(kernels) - 1) / len(kernels)
+	next := data[at:]
+	if len(data) >= w.panelBytes+at+size {
+		next = data[w.panelBytes+at:]
+	}
+	step := size / n / tiles
+	in := unsafe.Add(input, from*width)
+	for i, t := 0, 0; i < tiles; i++ {
+		T := (rows - t) / (tiles - i)
+		kernels[T-1](&data[at], (*byte)(unsafe.Add(in, t*inStride)), (*byte)(unsafe.Add(unsafe.Pointer(out), 4*t*stride)),
+			&next[i*(size/tiles)], uint64(n/w.kind.Group()), uint64(inStride), uint64(4*stride), uint64(step))
+		t += T
 	}
 }
 
-// finish adds the segments of element e as a balanced binary tree, and the
-// bias of output row r.
-func (j *matmulJob) finish(sums *[maxSegments][2 * panelRows]float32, e, r int) float32 {
-	y := j.tree(sums, e, 0, len(j.w.segments))
-	if j.bias != nil {
-		y += j.bias[r]
+// unpackedBlocks is how much of a panel is decoded at once: 32 KiB of floats.
+const unpackedBlocks = panel.Super
+
+// scratch is the memory that dotFloat wants.
+func (w *Weight) scratch() int {
+	if w.input != inFloat || active.panels.float[w.kind.ID] != nil {
+		return 0
 	}
-	return y
+	return unpackedBlocks * panel.Block * panel.Rows
 }
 
-// tree sums segments [from, to); an empty one contributes nothing, not even
-// the sign of a zero.
-func (j *matmulJob) tree(sums *[maxSegments][2 * panelRows]float32, e, from, to int) float32 {
-	if to-from == 1 {
-		return sums[from][e]
+// dotFloat adds to out [rows][32] the products of blocks [from, from+n) of a
+// panel with rows of floats.
+func (w *Weight) dotFloat(data []byte, input unsafe.Pointer, inStride int, out []float32, rows, from, n int, unpacked []float32) {
+	kernels := active.panels.float[w.kind.ID]
+	if kernels != nil {
+		floatTiles(kernels, &data[w.kind.Bytes(from)], unsafe.Add(input, from*4*panel.Block), inStride, out, rows, n, w.kind.GroupBytes())
+		return
 	}
-	mid := (from + to) / 2
-	segs := j.w.segments
-	switch {
-	case segs[from].from == segs[mid-1].to:
-		return j.tree(sums, e, mid, to)
-	case segs[mid].from == segs[to-1].to:
-		return j.tree(sums, e, from, mid)
+	unpack, kernels := active.panels.unpack[w.kind.ID], active.panels.float[panel.F32]
+	for done := 0; done < n; done += unpackedBlocks {
+		count := min(n-done, unpackedBlocks)
+		unpack(&unpacked[0], &data[w.kind.Bytes(from+done)], uint64(count/w.kind.Group()))
+		in := unsafe.Add(input, (from+done)*4*panel.Block)
+		floatTiles(kernels, (*byte)(unsafe.Pointer(&unpacked[0])), in, inStride, out, rows, count, 0)
 	}
-	return j.tree(sums, e, from, mid) + j.tree(sums, e, mid, to)
+}
+
+// floatTiles adds to out [rows][32] the products of n blocks of floats with
+// rows of float32, prefetching prefetch bytes a block further on.
+func floatTiles(kernels []dotFunc, w *byte, input unsafe.Pointer, inStride int, out []float32, rows, n, prefetch int) {
+	tiles := (rows + len(kernels) - 1) / len(kernels)
+	for i, t := 0, 0; i < tiles; i++ {
+		T := (rows - t) / (tiles - i)
+		kernels[T-1](w, (*byte)(unsafe.Add(input, t*inStride)), (*byte)(unsafe.Pointer(&out[t*panel.Rows])),
+			w, uint64(n), uint64(inStride), 4*panel.Rows, uint64(prefetch))
+		t += T
+	}
 }

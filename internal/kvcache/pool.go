@@ -1,6 +1,9 @@
 // Package kvcache holds what layers remember of a sequence. Memory is handed
 // out in pages of PageSize positions; a Table lists a sequence's pages in
 // order of position, so that sequences grow and rewind without copying.
+//
+// A page is bytes: how keys and values lie in them is known to the kernels
+// that write and read them, and only there.
 package kvcache
 
 import (
@@ -24,6 +27,13 @@ type LayerSpec struct {
 func (s LayerSpec) BytesPerToken(d tensor.DType) int {
 	return s.Heads * (d.RowBytes(s.KeyDim) + d.RowBytes(s.ValueDim))
 }
+
+// pageBytes is the size of the layer's part of a page, whole cache lines.
+func (s LayerSpec) pageBytes(d tensor.DType) int {
+	return (PageSize*s.BytesPerToken(d) + lineBytes - 1) / lineBytes * lineBytes
+}
+
+const lineBytes = 64
 
 // BytesPerToken is what all layers together keep of one position.
 func BytesPerToken(layers []LayerSpec, d tensor.DType) int {
@@ -59,16 +69,21 @@ func (e *ErrFull) Error() string {
 }
 
 // NewPool makes a pool for the given number of tokens, rounded up to pages.
-// d is F32, F16 or BF16.
+// d is F32, F16, BF16 or Q8_0; the last needs heads whose keys and values are
+// whole blocks of 32.
 func NewPool(layers []LayerSpec, d tensor.DType, tokens int) (*Pool, error) {
-	if d != tensor.F32 && d != tensor.F16 && d != tensor.BF16 {
-		return nil, fmt.Errorf("cache dtype %v: expected F32, F16 or BF16", d)
+	switch d {
+	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0:
+	default:
+		return nil, fmt.Errorf("cache dtype %v: expected F32, F16, BF16 or Q8_0", d)
 	}
 	p := &Pool{layers: layers, dtype: d, pages: (tokens + PageSize - 1) / PageSize}
-	for _, l := range layers {
+	for i, l := range layers {
+		if n := d.BlockLen(); l.KeyDim%n != 0 || l.ValueDim%n != 0 {
+			return nil, fmt.Errorf("cache dtype %v: layer %d has keys of %d and values of %d, expected multiples of %d", d, i, l.KeyDim, l.ValueDim, n)
+		}
 		p.offsets = append(p.offsets, p.pageBytes)
-		// Each part begins at a multiple of 8 bytes: kernels read float32 in place.
-		p.pageBytes += (PageSize*l.BytesPerToken(d) + 7) &^ 7
+		p.pageBytes += l.pageBytes(d)
 	}
 	return p, nil
 }
@@ -91,7 +106,7 @@ type Table struct {
 func (t *Table) Capacity() int { return len(t.pages) * PageSize }
 
 // Grow gives t memory for tokens positions in all, or returns *ErrFull and
-// leaves it as it was.
+// leaves it as it was. What the memory holds is arbitrary.
 func (p *Pool) Grow(t *Table, tokens int) error {
 	want := (tokens+PageSize-1)/PageSize - len(t.pages)
 	if want > p.Free() {
@@ -120,53 +135,24 @@ func (p *Pool) take() int32 {
 		return page
 	}
 	if p.made%slabPages == 0 {
-		n := min(slabPages, p.pages-p.made)
-		p.slabs = append(p.slabs, make([]byte, n*p.pageBytes))
+		p.slabs = append(p.slabs, allocate(min(slabPages, p.pages-p.made)*p.pageBytes))
 	}
 	p.made++
 	return int32(p.made - 1)
 }
 
-// page returns a layer's part of a page: keys, then values, both
-// [Heads, PageSize, width].
-func (p *Pool) page(layer int, page int32) (k, v []byte) {
-	l := p.layers[layer]
-	from := int(page%slabPages)*p.pageBytes + p.offsets[layer]
-	part := p.slabs[page/slabPages][from:][:PageSize*l.BytesPerToken(p.dtype)]
-	keys := l.Heads * PageSize * p.dtype.RowBytes(l.KeyDim)
-	return part[:keys], part[keys:]
-}
-
-// Put stores the key [Heads, KeyDim] and value [Heads, ValueDim] of one
-// position, for which t must have memory.
-func (p *Pool) Put(layer int, t *Table, pos int, key, value []float32) {
-	k, v := p.page(layer, t.pages[pos/PageSize])
-	l := p.layers[layer]
-	p.put(k, l.KeyDim, pos%PageSize, key)
-	p.put(v, l.ValueDim, pos%PageSize, value)
-}
-
-func (p *Pool) put(dst []byte, width, slot int, src []float32) {
-	size := p.dtype.RowBytes(width)
-	for h := 0; len(src) > 0; h++ {
-		at := dst[(h*PageSize+slot)*size:][:size]
-		if err := tensor.Encode(p.dtype, at, src[:width]); err != nil {
-			panic(err) // NewPool admits only types that encode anything
-		}
-		src = src[width:]
-	}
-}
-
 // A View is one layer of the cache for the sequences of a step, as attention
-// kernels read it.
+// kernels write and read it.
 type View struct {
 	Pool   *Pool
 	Layer  int
 	Tables []*Table
 }
 
-// Block returns the keys and values of positions [b·PageSize, (b+1)·PageSize)
-// of sequence seq.
-func (v *View) Block(seq, b int) (keys, values []byte) {
-	return v.Pool.page(v.Layer, v.Tables[seq].pages[b])
+// Block returns the layer's part of the page with positions
+// [b·PageSize, (b+1)·PageSize) of sequence seq. It begins at a cache line.
+func (v *View) Block(seq, b int) []byte {
+	p, page := v.Pool, v.Tables[seq].pages[b]
+	from := int(page%slabPages)*p.pageBytes + p.offsets[v.Layer]
+	return p.slabs[page/slabPages][from:][:PageSize*p.layers[v.Layer].BytesPerToken(p.dtype)]
 }

@@ -1,16 +1,18 @@
 package kvcache
 
 import (
+	"encoding/binary"
 	"errors"
-	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/foretoken/foretoken/internal/tensor"
 	"pgregory.net/rapid"
 )
 
 // Sequences grow, rewind and end in any order: free + held pages = pool, no
-// page is held twice, and what was put is read back.
+// page is held twice, and what was written is read back.
 func TestPoolAccounting(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		pool, err := NewPool([]LayerSpec{{Heads: 1, KeyDim: 1, ValueDim: 1}}, tensor.F32, 40*PageSize)
@@ -19,6 +21,7 @@ func TestPoolAccounting(t *testing.T) {
 		}
 		tables := make([]Table, 4)
 		lengths := make([]int, 4)
+		block := func(i, b int) []byte { return (&View{Pool: pool, Tables: []*Table{&tables[i]}}).Block(0, b) }
 		for step := range 60 {
 			i := rapid.IntRange(0, 3).Draw(rt, "sequence")
 			n := rapid.IntRange(0, 20*PageSize).Draw(rt, "length")
@@ -31,7 +34,7 @@ func TestPoolAccounting(t *testing.T) {
 				switch err := pool.Grow(&tables[i], n); {
 				case err == nil:
 					for pos := lengths[i]; pos < n; pos++ {
-						pool.Put(0, &tables[i], pos, []float32{float32(1000*i + pos)}, []float32{float32(-pos)})
+						binary.LittleEndian.PutUint32(block(i, pos/PageSize)[pos%PageSize*4:], uint32(1000*i+pos))
 					}
 					lengths[i] = n
 				case !errors.As(err, &full) || full.Want <= full.Free || len(tables[i].pages) != held:
@@ -53,13 +56,9 @@ func TestPoolAccounting(t *testing.T) {
 				rt.Fatalf("%d free + %d held pages, expected 40", pool.Free(), held)
 			}
 			for j := range tables {
-				view := View{Pool: pool, Tables: []*Table{&tables[j]}}
 				for pos := 0; pos < lengths[j]; pos += 7 {
-					k, _ := view.Block(0, pos/PageSize)
-					var got [1]float32
-					tensor.Decode(tensor.F32, got[:], k[pos%PageSize*4:][:4])
-					if got[0] != float32(1000*j+pos) {
-						rt.Fatalf("sequence %d position %d holds %v", j, pos, got[0])
+					if got := binary.LittleEndian.Uint32(block(j, pos/PageSize)[pos%PageSize*4:]); got != uint32(1000*j+pos) {
+						rt.Fatalf("sequence %d position %d holds %v", j, pos, got)
 					}
 				}
 			}
@@ -67,46 +66,70 @@ func TestPoolAccounting(t *testing.T) {
 	})
 }
 
-func TestPutSeparatesLayersAndHeads(t *testing.T) {
-	specs := []LayerSpec{{Heads: 2, KeyDim: 3, ValueDim: 1}, {Heads: 1, KeyDim: 1, ValueDim: 2}}
-	pool, err := NewPool(specs, tensor.F16, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := BytesPerToken(specs, tensor.F16), 2*(2*4+3); got != want {
-		t.Errorf("%d bytes per token, want %d", got, want)
-	}
-	var table Table
-	if err := pool.Grow(&table, 40); err != nil {
-		t.Fatal(err)
-	}
-	pool.Put(0, &table, 33, []float32{1, 2, 3, 4, 5, 6}, []float32{7, 8})
-	pool.Put(1, &table, 33, []float32{9}, []float32{10, 11})
-	at := func(layer, width, head int, key bool) []float32 {
-		k, v := (&View{Pool: pool, Layer: layer, Tables: []*Table{&table}}).Block(0, 1)
-		if !key {
-			k = v
-		}
-		out := make([]float32, width)
-		tensor.Decode(tensor.F16, out, k[(head*PageSize+1)*2*width:][:2*width])
-		return out
-	}
-	for _, c := range []struct{ got, want []float32 }{
-		{at(0, 3, 0, true), []float32{1, 2, 3}},
-		{at(0, 3, 1, true), []float32{4, 5, 6}},
-		{at(0, 1, 0, false), []float32{7}},
-		{at(0, 1, 1, false), []float32{8}},
-		{at(1, 1, 0, true), []float32{9}},
-		{at(1, 2, 0, false), []float32{10, 11}},
+// Every block is its own: of the right size, on cache lines, and apart from
+// those of other layers, pages and sequences.
+func TestBlocksAreApart(t *testing.T) {
+	specs := []LayerSpec{{Heads: 2, KeyDim: 32, ValueDim: 64}, {Heads: 1, KeyDim: 64, ValueDim: 32}, {Heads: 3, KeyDim: 32, ValueDim: 32}}
+	for d, want := range map[tensor.DType]int{ // 2·96 + 96 + 3·64 values
+		tensor.F32: 480 * 4, tensor.F16: 480 * 2, tensor.BF16: 480 * 2, tensor.Q8_0: 480 / 32 * 34,
 	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("got %v, want %v", c.got, c.want)
+		if got := BytesPerToken(specs, d); got != want {
+			t.Errorf("%v: %d bytes per token, want %d", d, got, want)
 		}
+		pool, err := NewPool(specs, d, 10*PageSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tables [2]Table
+		if err := errors.Join(pool.Grow(&tables[0], 3*PageSize), pool.Grow(&tables[1], 7*PageSize)); err != nil {
+			t.Fatal(err)
+		}
+		each := func(f func(block []byte, name byte)) {
+			name := byte(0)
+			for layer, spec := range specs {
+				view := View{Pool: pool, Layer: layer, Tables: []*Table{&tables[0], &tables[1]}}
+				for seq := range tables {
+					for b := range tables[seq].pages {
+						block := view.Block(seq, b)
+						if len(block) != PageSize*spec.BytesPerToken(d) {
+							t.Fatalf("%v: a block of layer %d has %d bytes, want %d", d, layer, len(block), PageSize*spec.BytesPerToken(d))
+						}
+						if uintptr(unsafe.Pointer(&block[0]))%lineBytes != 0 {
+							t.Errorf("%v: a block of layer %d begins inside a cache line", d, layer)
+						}
+						name++
+						f(block, name)
+					}
+				}
+			}
+		}
+		each(func(block []byte, name byte) {
+			for i := range block {
+				block[i] = name
+			}
+		})
+		each(func(block []byte, name byte) {
+			for i, got := range block {
+				if got != name {
+					t.Fatalf("%v: byte %d of block %d belongs to block %d", d, i, name, got)
+				}
+			}
+		})
 	}
 }
 
-func TestNewPoolRefusesOtherTypes(t *testing.T) {
-	if _, err := NewPool(nil, tensor.Q4_0, 1); err == nil {
-		t.Error("Q4_0 was accepted")
+func TestNewPoolRefuses(t *testing.T) {
+	for _, test := range []struct {
+		spec LayerSpec
+		d    tensor.DType
+		want string
+	}{
+		{LayerSpec{1, 32, 32}, tensor.Q4_0, "cache dtype Q4_0: expected F32, F16, BF16 or Q8_0"},
+		{LayerSpec{1, 32, 80}, tensor.Q8_0, "layer 0 has keys of 32 and values of 80, expected multiples of 32"},
+		{LayerSpec{1, 12, 32}, tensor.Q8_0, "layer 0 has keys of 12 and values of 32, expected multiples of 32"},
+	} {
+		if _, err := NewPool([]LayerSpec{test.spec}, test.d, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v of %v: error %v, want %q", test.d, test.spec, err, test.want)
+		}
 	}
 }

@@ -37,8 +37,8 @@ type layer struct {
 func (l *layer) Attention(step *nn.Step, st *nn.State) {
 	mark := st.Mark()
 	y := l.attn.Forward(step, st, l.attnNorm.Forward(st, st.X))
-	l.attnOutNorm.InPlace(y)
-	kernel.Add(st.X, y)
+	l.attnOutNorm.InPlace(st, y)
+	st.Pool.Add(st.X, y)
 	st.Release(mark)
 }
 
@@ -46,8 +46,8 @@ func (l *layer) Attention(step *nn.Step, st *nn.State) {
 func (l *layer) FFN(_ *nn.Step, st *nn.State) {
 	mark := st.Mark()
 	y := l.ffn.Forward(st, l.ffnNorm.Forward(st, st.X))
-	l.ffnOutNorm.InPlace(y)
-	kernel.Add(st.X, y)
+	l.ffnOutNorm.InPlace(st, y)
+	st.Pool.Add(st.X, y)
 	st.Release(mark)
 }
 
@@ -59,8 +59,8 @@ type builder struct {
 	rope, localRope *nn.Rope
 }
 
-func build(c *Config, f family, source *checkpoint.Checkpoint) (*decoder, error) {
-	w := nn.NewLoader(source, float32(c.NormEps))
+func build(c *Config, f family, source *checkpoint.Checkpoint, p nn.Packing) (*decoder, error) {
+	w := nn.NewLoader(source, p, float32(c.NormEps))
 	b := &builder{Config: c, family: f, weights: w}
 	if err := b.ropes(); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Files()[0], err)
@@ -83,7 +83,7 @@ func build(c *Config, f family, source *checkpoint.Checkpoint) (*decoder, error)
 	}
 	d.norm = b.normOf(w, "model.norm", c.Hidden)
 	if c.TieEmbeddings {
-		d.head = &nn.Linear{Weight: kernel.NewWeight(d.embed)}
+		d.head = &nn.Linear{Weight: w.Pack(d.embed, 0)}
 	} else {
 		d.head = w.Linear("lm_head", c.Vocab, c.Hidden)
 	}
@@ -149,7 +149,7 @@ func (d *decoder) Cache() []kvcache.LayerSpec { return d.cache }
 func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 	st.Begin(step, d.config.Hidden)
 	for _, r := range d.ropes {
-		r.Prepare(step.Positions)
+		r.Prepare(st, step.Positions)
 	}
 	for i, token := range step.Tokens {
 		if token < 0 || int(token) >= d.embed.Rows {
@@ -158,7 +158,7 @@ func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 		d.embed.Row(st.X[i*d.config.Hidden:], int(token))
 	}
 	if d.embedScale != 1 {
-		kernel.Scale(st.X, d.embedScale)
+		st.Pool.Scale(st.X, d.embedScale)
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func (d *decoder) Hidden(st *nn.State, rows []int, hidden []float32) {
 	for i, row := range rows {
 		copy(hidden[i*h:(i+1)*h], st.X[row*h:])
 	}
-	d.norm.InPlace(hidden[:len(rows)*h])
+	d.norm.InPlace(st, hidden[:len(rows)*h])
 }
 
 func (d *decoder) Logits(st *nn.State, hidden, logits []float32) {
-	st.Pool.MatMul(logits, hidden, len(hidden)/d.config.Hidden, d.head.Weight, d.head.Bias)
+	st.Pool.MatMul(hidden, len(hidden)/d.config.Hidden, kernel.Product{Y: logits, W: d.head.Weight, Bias: d.head.Bias})
 }

@@ -30,7 +30,7 @@ func gemma3Layer(b *builder, i int) *layer {
 		attn:        b.attention(w.Sub("self_attn."), i),
 		attnOutNorm: gemma3Norm(w, "post_attention_layernorm", b.Hidden),
 		ffnNorm:     gemma3Norm(w, "pre_feedforward_layernorm", b.Hidden),
-		ffn:         w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, kernel.GeGLU),
+		ffn:         w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, (*kernel.Pool).GeGLU),
 		ffnOutNorm:  gemma3Norm(w, "post_feedforward_layernorm", b.Hidden),
 	}
 	l.attn.QNorm = gemma3Norm(w, "self_attn.q_norm", b.HeadDim)

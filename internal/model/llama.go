@@ -16,6 +16,6 @@ func llamaLayer(b *builder, i int) *layer {
 		attnNorm: w.Norm("input_layernorm", b.Hidden),
 		attn:     b.attention(w.Sub("self_attn."), i),
 		ffnNorm:  w.Norm("post_attention_layernorm", b.Hidden),
-		ffn:      w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, kernel.SwiGLU),
+		ffn:      w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, (*kernel.Pool).SwiGLU),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/model/nn"
 	"github.com/foretoken/foretoken/internal/tensor"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
@@ -25,21 +26,21 @@ func writeForms(t *testing.T, m *testmodel.Model) (safetensors, gguf string) {
 	return dir, gguf
 }
 
-func load(t *testing.T, path string) (Model, error) {
+func open(t *testing.T, path string) (Model, error) {
 	t.Helper()
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return Load(c)
+	return Load(c, nn.Packing{}) // checked, not packed
 }
 
 func TestLoadsEveryFamily(t *testing.T) {
 	for _, family := range testmodel.Families() {
 		safetensors, gguf := writeForms(t, testmodel.New(testmodel.Family(family)))
 		for _, path := range []string{safetensors, gguf} {
-			m, err := load(t, path)
+			m, err := open(t, path)
 			if err != nil {
 				t.Errorf("%s: %v", family, err)
 				continue
@@ -66,10 +67,10 @@ func TestMissingTensors(t *testing.T) {
 				m.Tensors = slices.Clone(whole.Tensors)
 				m.Drop(tensor.Name)
 				safetensors, gguf := writeForms(t, &m)
-				_, err := load(t, safetensors)
+				_, err := open(t, safetensors)
 				checkError(t, err, tensor.Name)
 
-				_, err = load(t, gguf)
+				_, err = open(t, gguf)
 				if tensor.Name == "lm_head.weight" {
 					if err != nil { // in GGUF, no head means the embedding
 						t.Errorf("without lm_head: %v", err)
@@ -116,7 +117,7 @@ func TestWrongShapes(t *testing.T) {
 					if err := m.WriteSafetensors(dir); err != nil {
 						t.Fatal(err)
 					}
-					_, err := load(t, dir)
+					_, err := open(t, dir)
 					checkError(t, err, tensor.Name, "shape")
 				}
 				m.Tensors[i] = tensor
@@ -216,7 +217,7 @@ func TestLoadErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			for path, want := range map[string][]string{safetensors: tc.safetensors, gguf: tc.gguf} {
-				_, err := load(t, path)
+				_, err := open(t, path)
 				if want == nil && err != nil {
 					t.Errorf("%s: %v", path, err)
 				}
@@ -233,7 +234,7 @@ func TestLoadErrors(t *testing.T) {
 func TestQuantisedWithOddRows(t *testing.T) {
 	spec := testmodel.Family("llama")
 	spec.DType, spec.Heads, spec.KVHeads, spec.HeadDim = tensor.Q8_0, 5, 5, 10
-	if _, err := load(t, testmodel.GGUF(t, spec)); err != nil {
+	if _, err := open(t, testmodel.GGUF(t, spec)); err != nil {
 		t.Error(err)
 	}
 }

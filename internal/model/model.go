@@ -74,8 +74,20 @@ func findFamily(name string) (family, error) {
 	return f, nil
 }
 
-// Load builds the model that c holds.
-func Load(c *checkpoint.Checkpoint) (Model, error) {
+// Load builds the model that c holds, its weights prepared as p says.
+func Load(c *checkpoint.Checkpoint, p nn.Packing) (Model, error) { return load(c, p) }
+
+// Check reports whether Load would succeed, and returns the configuration. It
+// reads no weights.
+func Check(c *checkpoint.Checkpoint) (*Config, error) {
+	m, err := load(c, nn.Packing{})
+	if err != nil {
+		return nil, err
+	}
+	return m.config, nil
+}
+
+func load(c *checkpoint.Checkpoint, p nn.Packing) (*decoder, error) {
 	config, err := ReadConfig(c)
 	if err != nil {
 		return nil, err
@@ -84,5 +96,5 @@ func Load(c *checkpoint.Checkpoint) (Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(config, f, c)
+	return build(config, f, c, p)
 }

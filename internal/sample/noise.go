@@ -3,6 +3,8 @@ package sample
 import (
 	"math"
 	"math/bits"
+
+	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 // A Key names the place of a draw. Equal keys give equal noise, wherever and
@@ -83,18 +85,36 @@ var gumbelBound = func() (bound [65]float64) {
 // index on ties, or -1 if every x is -Inf. ids are the tokens of x; nil means
 // 0, 1, 2, ...
 func (n Noise) race(ids []int32, x []float32) int {
+	if ids == nil {
+		return n.raceAll(x)
+	}
 	best, winner := math.Inf(-1), -1
 	for i, v := range x {
-		id := int32(i)
-		if ids != nil {
-			id = ids[i]
-		}
-		r := n.bits(id)
+		r := n.bits(ids[i])
 		if float64(v)+gumbelBound[bits.LeadingZeros64(r)] <= best {
 			continue
 		}
 		if s := float64(v) + gumbel(r); s > best {
 			best, winner = s, i
+		}
+	}
+	return winner
+}
+
+// raceAll is race for a whole vocabulary. A kernel picks the few that may win,
+// from runs of tokens that grow as the best so far becomes hard to beat.
+func (n Noise) raceAll(x []float32) int {
+	best, winner := math.Inf(-1), -1
+	for from, run := 0, 64; from < len(x); from, run = from+run, min(2*run, 1024) {
+		part := x[from:min(from+run, len(x))]
+		set := kernel.Contenders(part, uint64(n)+uint64(from)*gamma, best)
+		for w, word := range set[:(len(part)+63)/64] {
+			for ; word != 0; word &= word - 1 {
+				i := from + 64*w + bits.TrailingZeros64(word)
+				if s := float64(x[i]) + gumbel(n.bits(int32(i))); s > best {
+					best, winner = s, i
+				}
+			}
 		}
 	}
 	return winner

@@ -3,6 +3,8 @@ package sample
 import (
 	"fmt"
 	"math"
+
+	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 // The processors that change logits before any choice is made, greedy or not.
@@ -13,21 +15,16 @@ var negInf = float32(math.Inf(-1))
 // scan returns the index of the greatest logit, the lowest on ties. Errors: a
 // NaN or +Inf (the model or its weights are broken), or every logit -Inf.
 func scan(x []float32) (int, error) {
-	best, at := negInf, -1
-	for i, v := range x {
-		if v > best {
-			best, at = v, i
-		} else if v != v {
-			return 0, fmt.Errorf("logit of token %d is NaN", i)
-		}
-	}
-	if at < 0 {
+	best := kernel.Argmax(x)
+	switch {
+	case best < 0 || x[best] == negInf:
 		return 0, errNoToken
+	case x[best] != x[best]:
+		return 0, fmt.Errorf("logit of token %d is NaN", best)
+	case x[best] > math.MaxFloat32:
+		return 0, fmt.Errorf("logit of token %d is +Inf", best)
 	}
-	if best > math.MaxFloat32 {
-		return 0, fmt.Errorf("logit of token %d is +Inf", at)
-	}
-	return at, nil
+	return best, nil
 }
 
 // padded reports whether some logits belong to no token: an embedding may have
@@ -37,25 +34,12 @@ func (r *Row) padded(x []float32) bool { return r.Vocab > 0 && r.Vocab < len(x) 
 // restrict masks padding and what the grammar and min_tokens forbid.
 func (r *Row) restrict(x []float32) {
 	if r.padded(x) {
-		for i := r.Vocab; i < len(x); i++ {
-			x[i] = negInf
-		}
+		mask(x[r.Vocab:])
 	}
 	if r.Allowed != nil {
-		for from := 0; from < len(x); from += 64 {
-			var allowed uint64
-			if w := from / 64; w < len(r.Allowed) {
-				allowed = r.Allowed[w]
-			}
-			if allowed == math.MaxUint64 {
-				continue
-			}
-			for i := range x[from:min(from+64, len(x))] {
-				if allowed>>i&1 == 0 {
-					x[from+i] = negInf
-				}
-			}
-		}
+		n := min(len(x), 64*len(r.Allowed))
+		kernel.Mask(x[:n], r.Allowed)
+		mask(x[n:])
 	}
 	if r.Generated < r.Params.MinTokens {
 		for _, ids := range [...][]int32{r.EOG, r.Params.StopIDs} {
@@ -65,6 +49,12 @@ func (r *Row) restrict(x []float32) {
 				}
 			}
 		}
+	}
+}
+
+func mask(x []float32) {
+	for i := range x {
+		x[i] = negInf
 	}
 }
 

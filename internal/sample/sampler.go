@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 var errNoToken = errors.New("no token is possible: every one is masked")
@@ -40,6 +42,8 @@ type Sampler struct {
 	keys  []uint32  // their sort keys
 	mass  []float64 // their probabilities, relative to the greatest
 	tied  []int32   // candidates at the cut that is searched for
+	peaks []float32 // the greatest of each group of logits
+	set   []uint64  // a bit for each token
 	top   []TokenLogProb
 	reply Dist // what LogProbs reports on
 }
@@ -98,9 +102,7 @@ func (s *Sampler) Dist(logits []float32, r *Row) (Dist, error) {
 	}
 
 	if p.Temperature != 1 {
-		for i := range logits {
-			logits[i] /= p.Temperature
-		}
+		kernel.Divide(logits, p.Temperature)
 	}
 	d := Dist{X: logits, Max: logits[best]}
 	if math.IsInf(float64(d.Max), 0) {

@@ -2,7 +2,10 @@ package sample
 
 import (
 	"math"
+	"math/bits"
 	"slices"
+
+	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 // Truncations keep the first tokens of an order: by logit (min-p, top-k,
@@ -10,22 +13,18 @@ import (
 // a radix selection finds where the order is cut in time linear in the
 // vocabulary, whatever the values.
 
-// truncate applies the truncations of p. The candidates left are in s.
+// truncate applies the truncations of p to a whole row. The candidates left
+// are in s.
 func (s *Sampler) truncate(d Dist, p *Params) Dist {
 	if p.MinP > 0 {
 		// p(t)/p(best) >= min-p, as logits.
-		s.keysByLogit(d)
-		floor := float64(d.Max) + math.Log(float64(p.MinP))
-		d = s.keep(d, cut{key: descending(float32Above(floor)), ties: len(d.X)})
+		d = s.gather(d, s.atLeast(d, float32Above(float64(d.Max)+math.Log(float64(p.MinP)))))
 	}
 	if p.TopK > 0 && p.TopK < len(d.X) {
-		s.keysByLogit(d)
-		d = s.keep(d, s.prefix(nil, float64(p.TopK)))
+		d = s.topK(d, p.TopK)
 	}
 	if p.TopP < 1 {
-		s.keysByLogit(d)
-		total := s.masses(d)
-		d = s.keep(d, s.prefix(s.mass, float64(p.TopP)*total))
+		d = s.topP(d, float64(p.TopP))
 	}
 	if p.TypicalP < 1 {
 		total := s.masses(d)
@@ -33,6 +32,99 @@ func (s *Sampler) truncate(d Dist, p *Params) Dist {
 		d = s.keep(d, s.prefix(s.mass, float64(p.TypicalP)*total))
 	}
 	return d
+}
+
+// topK keeps the first k candidates, fewer than there are.
+func (s *Sampler) topK(d Dist, k int) Dist {
+	if d.IDs == nil && k <= len(d.X)/kernel.PeakGroup {
+		n := s.atLeast(d, s.peakFloor(d, k))
+		if d = s.gather(d, n); n == k {
+			return d
+		}
+	}
+	s.keysByLogit(d)
+	return s.keep(d, s.prefix(nil, float64(k)))
+}
+
+// peakFloor returns the k-th greatest peak of a whole row's groups. It is not
+// above the k-th greatest logit, and not far below it.
+func (s *Sampler) peakFloor(d Dist, k int) float32 {
+	s.peaks = resize(s.peaks, (len(d.X)+kernel.PeakGroup-1)/kernel.PeakGroup)
+	kernel.Peaks(s.peaks, d.X)
+	s.keysByLogit(Dist{X: s.peaks})
+	return s.peaks[slices.Index(s.keys, s.prefix(nil, float64(k)).key)]
+}
+
+// topP keeps the fewest candidates that hold a share p of the mass.
+func (s *Sampler) topP(d Dist, p float64) Dist {
+	if d.IDs == nil {
+		if nucleus, ok := s.nucleus(d, p); ok {
+			return nucleus
+		}
+	}
+	s.keysByLogit(d)
+	total := s.masses(d)
+	return s.keep(d, s.prefix(s.mass, p*total))
+}
+
+// massError bounds the relative error of kernel.ExpSum over a row: a term
+// exp(u) with u > -25 has one below 25·2⁻²⁴ + 2e-7, the others hold no mass to
+// speak of.
+const massError = 2e-6
+
+// nucleus is topP for a whole row, where its result is the same for every mass
+// that the row may have, by what ExpSum says of it, and is within few tokens.
+func (s *Sampler) nucleus(d Dist, p float64) (Dist, bool) {
+	total := kernel.ExpSum(d.X, d.Max)
+	least, most := p*total*(1-massError), p*total*(1+massError)
+	// The peaks of an eighth of the groups usually reach down far enough. Tokens
+	// below the second floor surely have at most half of the mass beyond p.
+	floors := [...]float32{
+		s.peakFloor(d, 1+len(d.X)/kernel.PeakGroup/8),
+		float32(float64(d.Max) + math.Log((1-p)*total/float64(2*len(d.X)))),
+	}
+	for _, floor := range floors {
+		n := s.atLeast(d, floor)
+		if n > len(d.X)/8 {
+			continue
+		}
+		few := s.gather(d, n)
+		if s.masses(few) < most {
+			continue
+		}
+		s.keysByLogit(few)
+		c := s.prefix(s.mass, least)
+		if c != s.prefix(s.mass, most) {
+			break
+		}
+		return s.keep(few, c), true
+	}
+	return Dist{}, false
+}
+
+// atLeast sets s.set to the tokens of a whole row whose logits are not below
+// floor, and returns how many they are.
+func (s *Sampler) atLeast(d Dist, floor float32) (n int) {
+	s.set = resize(s.set, (len(d.X)+63)/64)
+	kernel.AtLeast(s.set, d.X, floor)
+	for _, word := range s.set {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// gather moves the n tokens in s.set to s.
+func (s *Sampler) gather(d Dist, n int) Dist {
+	s.ids, s.x = resize(s.ids, n), resize(s.x, n)
+	at := 0
+	for w, word := range s.set {
+		for ; word != 0; word &= word - 1 {
+			i := 64*w + bits.TrailingZeros64(word)
+			s.ids[at], s.x[at] = int32(i), d.X[i]
+			at++
+		}
+	}
+	return Dist{IDs: s.ids, X: s.x, Max: d.Max}
 }
 
 // descending maps floats (not NaN) to integers in the opposite order.

@@ -42,17 +42,24 @@ func (m *Matrix) Row(dst []float32, r int) {
 	}
 }
 
+// At returns the scale of row r and column c, of cols columns.
+func (s *Scales) At(r, c, cols int) float32 {
+	perRow := (cols + s.BlockCols - 1) / s.BlockCols
+	size := s.DType.BlockBytes()
+	at := (r/s.BlockRows*perRow + c/s.BlockCols) * size
+	var scale [1]float32
+	Decode(s.DType, scale[:], s.Data[at:at+size])
+	return scale[0]
+}
+
 // apply multiplies row r, decoded in dst, by its scales.
 func (s *Scales) apply(dst []float32, r int) {
 	perRow := (len(dst) + s.BlockCols - 1) / s.BlockCols
-	size := s.DType.BlockBytes()
-	row := s.Data[r/s.BlockRows*perRow*size:]
-	var scale [1]float32
 	for b := range perRow {
-		Decode(s.DType, scale[:], row[b*size:(b+1)*size])
+		scale := s.At(r, b*s.BlockCols, len(dst))
 		block := dst[b*s.BlockCols : min((b+1)*s.BlockCols, len(dst))]
 		for i := range block {
-			block[i] *= scale[0]
+			block[i] *= scale
 		}
 	}
 }

@@ -30,22 +30,18 @@ func (a *GQA) Cache() kvcache.LayerSpec {
 // Forward maps x [rows, hidden] to [rows, hidden], reading the cached
 // positions of each row's sequence and adding the row's own.
 func (a *GQA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
-	q, k, v := a.Q.Forward(st, x), a.K.Forward(st, x), a.V.Forward(st, x)
-	a.QNorm.InPlace(q)
-	a.KNorm.InPlace(k)
-	a.Rope.Rotate(q, a.Heads, a.HeadDim)
-	a.Rope.Rotate(k, a.KVHeads, a.HeadDim)
+	qkv := nn.Project(st, x, a.Q, a.K, a.V)
+	q, k, v := qkv[0], qkv[1], qkv[2]
+	a.QNorm.InPlace(st, q)
+	a.KNorm.InPlace(st, k)
+	a.Rope.Rotate(st, q, a.Heads, a.HeadDim)
+	a.Rope.Rotate(st, k, a.KVHeads, a.HeadDim)
 
-	width := a.KVHeads * a.HeadDim
-	for row, pos := range step.Positions {
-		table := step.Spans[step.Seqs[row]].Table
-		st.Cache.Put(a.Layer, table, int(pos), k[row*width:(row+1)*width], v[row*width:(row+1)*width])
-	}
 	out := st.Take(len(q))
 	st.Pool.Attend(kernel.Attention{
 		Heads: a.Heads, KVHeads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim,
 		Scale: a.Scale, Window: a.Window, DType: st.Cache.DType(),
-		Q: q, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: st.Layer(a.Layer),
+		Q: q, K: k, V: v, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: st.Layer(a.Layer),
 	})
 	return a.O.Forward(st, out)
 }

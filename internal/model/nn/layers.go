@@ -11,9 +11,22 @@ type Linear struct {
 // Forward multiplies rows rows of x [rows, in]; the result [rows, out] is
 // workspace.
 func (l *Linear) Forward(st *State, x []float32) []float32 {
-	rows := len(x) / l.Weight.Cols
-	y := st.Take(rows * l.Weight.Rows)
-	st.Pool.MatMul(y, x, rows, l.Weight, l.Bias)
+	return Project(st, x, l)[0]
+}
+
+// maxProjections bounds the layers of one Project: queries, keys and values.
+const maxProjections = 3
+
+// Project applies layers to one input x [rows, in] in a single pass of the
+// workers; the results [rows, out] are workspace.
+func Project(st *State, x []float32, layers ...*Linear) (y [maxProjections][]float32) {
+	var products [maxProjections]kernel.Product
+	rows := len(x) / layers[0].Weight.Cols
+	for i, l := range layers {
+		y[i] = st.Take(rows * l.Weight.Rows)
+		products[i] = kernel.Product{Y: y[i], W: l.Weight, Bias: l.Bias}
+	}
+	st.Pool.MatMul(x, rows, products[:len(layers)]...)
 	return y
 }
 
@@ -26,26 +39,29 @@ type Norm struct {
 // Forward normalises each row of x; the result is workspace.
 func (n *Norm) Forward(st *State, x []float32) []float32 {
 	y := st.Take(len(x))
-	kernel.RMSNorm(y, x, n.Weight, n.Eps)
+	st.Pool.RMSNorm(y, x, n.Weight, n.Eps)
 	return y
 }
 
 // InPlace normalises each row of x. A nil Norm leaves x as it is.
-func (n *Norm) InPlace(x []float32) {
+func (n *Norm) InPlace(st *State, x []float32) {
 	if n != nil {
-		kernel.RMSNorm(x, x, n.Weight, n.Eps)
+		st.Pool.RMSNorm(x, x, n.Weight, n.Eps)
 	}
 }
+
+// An Activation writes act(gate)·up into gate.
+type Activation func(p *kernel.Pool, gate, up []float32)
 
 // A GatedMLP is down(act(gate(x)) · up(x)).
 type GatedMLP struct {
 	Gate, Up, Down *Linear
-	Activation     func(gate, up []float32) // writes act(gate)·up into gate
+	Activation     Activation
 }
 
 // Forward maps x [rows, hidden] to [rows, hidden].
 func (m *GatedMLP) Forward(st *State, x []float32) []float32 {
-	gate := m.Gate.Forward(st, x)
-	m.Activation(gate, m.Up.Forward(st, x))
-	return m.Down.Forward(st, gate)
+	y := Project(st, x, m.Gate, m.Up)
+	m.Activation(st.Pool, y[0], y[1])
+	return m.Down.Forward(st, y[0])
 }

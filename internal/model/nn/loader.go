@@ -20,14 +20,23 @@ type Loader struct {
 }
 
 type loads struct {
+	Packing
 	source *checkpoint.Checkpoint
 	used   map[string]bool
+	packed int64 // bytes of the file
 	err    error
 }
 
+// Packing says how weights are prepared. Without a Packer they are checked and
+// no more.
+type Packing struct {
+	Packer   *kernel.Packer
+	Progress func(done, total int64) // bytes of the file; may be nil
+}
+
 // NewLoader reads from c; eps is that of every norm.
-func NewLoader(c *checkpoint.Checkpoint, eps float32) *Loader {
-	return &Loader{loads: &loads{source: c, used: map[string]bool{}}, eps: eps}
+func NewLoader(c *checkpoint.Checkpoint, p Packing, eps float32) *Loader {
+	return &Loader{loads: &loads{Packing: p, source: c, used: map[string]bool{}}, eps: eps}
 }
 
 // Sub returns a loader for names that begin with the formatted prefix.
@@ -95,21 +104,30 @@ func (l *Loader) Vector(name string, n int) []float32 {
 
 // Linear reads name.weight and, where the checkpoint has it, name.bias.
 func (l *Loader) Linear(name string, out, in int) *Linear {
-	m := l.Matrix(name+".weight", out, in)
-	if m == nil {
-		return nil
-	}
-	return &Linear{kernel.NewWeight(m), l.bias(name, out)}
+	return &Linear{l.Pack(l.Matrix(name+".weight", out, in), 0), l.bias(name, out)}
 }
 
 // SplitLinear is Linear for a product whose inner dimension tensor
 // parallelism may split, in units of unit values.
 func (l *Loader) SplitLinear(name string, out, in, unit int) *Linear {
-	m := l.Matrix(name+".weight", out, in)
-	if m == nil {
+	return &Linear{l.Pack(l.Matrix(name+".weight", out, in), unit), l.bias(name, out)}
+}
+
+// Pack prepares a matrix for products that are split in units of unit values,
+// or not at all if unit is 0.
+func (l *Loader) Pack(m *tensor.Matrix, unit int) *kernel.Weight {
+	if l.err != nil || l.Packer == nil {
 		return nil
 	}
-	return &Linear{kernel.NewSplitWeight(m, unit), l.bias(name, out)}
+	w, err := l.Packer.Pack(m, unit)
+	if err != nil {
+		l.fail(fmt.Errorf("%s: %w", l.source.Files()[0], err))
+	}
+	l.packed += int64(len(m.Data))
+	if l.Progress != nil {
+		l.Progress(l.packed, l.source.Size())
+	}
+	return w
 }
 
 func (l *Loader) bias(name string, out int) []float32 {
@@ -125,7 +143,7 @@ func (l *Loader) Norm(name string, n int) *Norm {
 }
 
 // GatedMLP reads gate_proj, up_proj and down_proj.
-func (l *Loader) GatedMLP(hidden, inner int, activation func(gate, up []float32)) *GatedMLP {
+func (l *Loader) GatedMLP(hidden, inner int, activation Activation) *GatedMLP {
 	return &GatedMLP{
 		Gate:       l.Linear("gate_proj", inner, hidden),
 		Up:         l.Linear("up_proj", inner, hidden),

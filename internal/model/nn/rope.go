@@ -3,8 +3,6 @@ package nn
 import (
 	"fmt"
 	"math"
-
-	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 // RopeConfig is rotary position embedding (Su et al. 2021) with the scalings
@@ -33,7 +31,12 @@ type Rope struct {
 	RopeConfig
 	frequencies []float64 // [Dim/2], radians per position
 	scale       float64   // multiplies cosines and sines
-	cos, sin    []float32 // [rows, Dim/2]
+}
+
+// angles are those of one Rope for the rows of a step.
+type angles struct {
+	rope     *Rope
+	cos, sin []float32 // [rows, Dim/2]
 }
 
 // Validate reports what keeps c from giving finite frequencies.
@@ -160,21 +163,23 @@ func (c RopeConfig) plain(i int) float64 {
 }
 
 // Prepare computes the cosines and sines of the rows of a step.
-func (r *Rope) Prepare(positions []int32) {
-	r.cos, r.sin = r.cos[:0], r.sin[:0]
+func (r *Rope) Prepare(st *State, positions []int32) {
+	a := st.angles(r)
+	a.cos, a.sin = a.cos[:0], a.sin[:0]
 	for _, p := range positions {
 		for _, f := range r.frequencies {
 			sin, cos := math.Sincos(float64(p) * f)
-			r.cos = append(r.cos, float32(cos*r.scale))
-			r.sin = append(r.sin, float32(sin*r.scale))
+			a.cos = append(a.cos, float32(cos*r.scale))
+			a.sin = append(a.sin, float32(sin*r.scale))
 		}
 	}
 }
 
 // Rotate turns every head of x [rows, heads, width] by its row's angles. A
 // nil Rope leaves x as it is.
-func (r *Rope) Rotate(x []float32, heads, width int) {
+func (r *Rope) Rotate(st *State, x []float32, heads, width int) {
 	if r != nil {
-		kernel.Rotate(x, heads, width, r.cos, r.sin, r.Dim/2, r.Interleaved)
+		a := st.angles(r)
+		st.Pool.Rotate(x, heads, width, a.cos, a.sin, r.Dim/2, r.Interleaved)
 	}
 }

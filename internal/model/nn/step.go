@@ -4,6 +4,8 @@
 package nn
 
 import (
+	"slices"
+
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 )
@@ -55,8 +57,19 @@ type State struct {
 	Cache *kvcache.Pool
 
 	view  kvcache.View
+	ropes []angles
 	arena []float32
 	used  int
+}
+
+// angles returns the place of r's angles.
+func (st *State) angles(r *Rope) *angles {
+	i := slices.IndexFunc(st.ropes, func(a angles) bool { return a.rope == r })
+	if i < 0 {
+		i = len(st.ropes)
+		st.ropes = append(st.ropes, angles{rope: r})
+	}
+	return &st.ropes[i]
 }
 
 // Begin readies st for step.

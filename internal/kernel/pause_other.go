@@ -1,0 +1,6 @@
+//go:build !amd64 && !arm64
+
+package kernel
+
+// pause would tell the processor that this is a spin loop.
+func pause() {}

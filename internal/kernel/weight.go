@@ -1,0 +1,161 @@
+package kernel
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/foretoken/foretoken/internal/kernel/panel"
+	"github.com/foretoken/foretoken/internal/tensor"
+)
+
+// A Weight is a matrix prepared for products: packed in panels, off the Go heap.
+type Weight struct {
+	Rows, Cols int
+
+	kind       *panel.Kind
+	input      precision
+	segments   []panel.Segment
+	blocks     int // of all segments
+	panelBytes int
+	data       []byte // [panels][panelBytes]
+}
+
+// precision is what activations are converted to for a product.
+type precision uint8
+
+const (
+	inFloat precision = iota
+	inInt8            // QBlocks
+	inBF16
+)
+
+// maxSegments is the largest number of ranks among which tensor parallelism
+// may split the inner dimension of a product.
+const maxSegments = 8
+
+// A Packer prepares weights.
+type Packer struct {
+	Pool  *Pool
+	Arena *Arena
+	// Exact keeps activations in float32 in every product.
+	Exact bool
+	// Quantize is the type to which matrices of floats are rounded first:
+	// Q8_0, Q4_0 or Q4_1; Invalid leaves them as they are.
+	Quantize tensor.DType
+}
+
+// Pack prepares m. If unit is not zero, tensor parallelism may split the inner
+// dimension of its products: it is cut into eight segments of whole units,
+// summed as a balanced binary tree, so that 1, 2, 4 or 8 ranks give the same
+// bits. unit is the smallest range that a rank can own, beyond the storage
+// block: the head width for an attention output, 1 otherwise. Errors: no memory,
+// or values that Quantize cannot round.
+func (k *Packer) Pack(m *tensor.Matrix, unit int) (*Weight, error) {
+	source := m
+	if k.Quantize != tensor.Invalid && m.Cols%k.Quantize.BlockLen() == 0 {
+		if m.DType != k.Quantize && m.DType.BlockLen() > 2 {
+			return nil, fmt.Errorf("%s is %v already: only floats can be quantised to %v", m.Name, m.DType, k.Quantize)
+		}
+		m = &tensor.Matrix{Name: m.Name, DType: k.Quantize, Rows: m.Rows, Cols: m.Cols}
+	}
+	segments := []panel.Segment{{From: 0, To: m.Cols}}
+	if unit > 0 {
+		segments = splitSegments(m, unit)
+	}
+	w := newWeight(m, segments, k.Exact)
+	var err error
+	if w.data, err = k.Arena.Alloc(w.panels() * w.panelBytes); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	j := packJob{w: w, from: source, to: m.DType}
+	k.Pool.run(w.panels(), &j)
+	if err := j.err.Load(); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, *err)
+	}
+	return w, nil
+}
+
+// packJob packs panels, from a matrix that may be of another type.
+type packJob struct {
+	w    *Weight
+	from *tensor.Matrix
+	to   tensor.DType
+	err  atomic.Pointer[error]
+}
+
+func (j *packJob) do(_, task int) {
+	w, m, panel := j.w, j.from, task
+	if m.DType != j.to {
+		var err error
+		if m, err = j.encode(task); err != nil {
+			j.err.Store(&err)
+			return
+		}
+		panel = 0
+	}
+	w.kind.Pack(w.data[task*w.panelBytes:][:w.panelBytes], m, panel, w.segments)
+}
+
+// encode rounds the rows of one panel.
+func (j *packJob) encode(task int) (*tensor.Matrix, error) {
+	m := &tensor.Matrix{DType: j.to, Rows: min(panel.Rows, j.w.Rows-task*panel.Rows), Cols: j.w.Cols}
+	values, size := make([]float32, m.Cols), j.to.RowBytes(m.Cols)
+	m.Data = make([]byte, m.Rows*size)
+	for r := range m.Rows {
+		j.from.Row(values, task*panel.Rows+r)
+		if err := tensor.Encode(j.to, m.Data[r*size:(r+1)*size], values); err != nil {
+			return nil, fmt.Errorf("row %d: %w", task*panel.Rows+r, err)
+		}
+	}
+	return m, nil
+}
+
+func splitSegments(m *tensor.Matrix, unit int) []panel.Segment {
+	unit = lcm(unit, m.DType.BlockLen())
+	if m.Scales != nil {
+		unit = lcm(unit, m.Scales.BlockCols)
+	}
+	n := m.Cols / unit
+	segments := make([]panel.Segment, maxSegments)
+	for s := range segments {
+		segments[s] = panel.Segment{From: s * n / maxSegments * unit, To: (s + 1) * n / maxSegments * unit}
+	}
+	segments[maxSegments-1].To = m.Cols // beyond the last whole unit
+	return segments
+}
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+func newWeight(m *tensor.Matrix, segments []panel.Segment, exact bool) *Weight {
+	w := &Weight{Rows: m.Rows, Cols: m.Cols, kind: panel.Of(m), segments: segments}
+	for _, s := range segments {
+		w.blocks += s.Blocks()
+	}
+	w.input = w.precision(exact)
+	w.panelBytes = w.kind.Bytes(w.blocks)
+	return w
+}
+
+// precision chooses what the weight's products read: what the kernels of this
+// CPU are fastest with, unless activations have to stay exact.
+func (w *Weight) precision(exact bool) precision {
+	switch {
+	case exact:
+	case w.kind.Quantised() && active.panels.int8 != nil:
+		return inInt8
+	case w.kind.ID == panel.BF16 && active.panels.bf16 != nil && w.blocks*panel.Block == w.Cols:
+		return inBF16
+	}
+	return inFloat
+}
+
+func (w *Weight) panels() int { return (w.Rows + panel.Rows - 1) / panel.Rows }
+
+// Bytes is the memory that a product reads.
+func (w *Weight) Bytes() int { return len(w.data) }
