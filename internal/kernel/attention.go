@@ -20,8 +20,7 @@ type KV interface {
 }
 
 // Attention is softmax(scale · q·kᵀ)·v over the cached positions up to and
-// including a row's own. Rows of one sequence that follow each other share
-// what is read.
+// including a row's own. The rows of a sequence follow each other.
 //
 // A key and a value lie in a slot of their sequence, which is their position
 // unless the row belongs to a tree of drafts: then several rows have the same
@@ -50,47 +49,42 @@ type Attention struct {
 // softmax, Milakov and Gimelshein 2018). Nothing else about a row's result
 // depends on how work is cut.
 func (p *Pool) Attend(a Attention) {
-	rows := len(a.Positions)
-	if rows == 0 {
+	if len(a.Positions) == 0 {
 		return
 	}
 	j := &p.attention
-	j.prepare(a, p.Workers())
+	j.prepare(a, len(p.scratch))
 	tasks := len(j.tiles) * a.KVHeads
-	if ranges := j.ranges(tasks, p.Workers()); ranges > 1 {
-		if a.K != nil {
-			j.phase = storing
-			p.run(tasks, j)
-		}
+	run := func(phase attentionPhase, n int) {
+		j.phase = phase
+		p.run(n, j)
+	}
+	ranges := j.ranges(tasks, len(p.scratch))
+	alone := !j.shared && ranges == 1 // no task reads what another one stores
+	if a.K != nil && !alone {
+		run(storing, tasks)
+	}
+	switch {
+	case ranges > 1:
 		j.allot(tasks, ranges)
-		j.phase = reducing
-		p.run(tasks*ranges, j)
-		j.phase = merging
-		p.run(tasks, j)
-		return
+		run(reducing, tasks*ranges)
+		run(merging, tasks)
+	case a.K != nil && alone:
+		run(storingAttending, tasks)
+	default:
+		run(attending, tasks)
 	}
-	j.phase = attending
-	if a.K != nil {
-		// A tile stores its own rows and reads them back, unless another one reads
-		// them too.
-		j.phase = storing | attending
-		if j.shared {
-			j.phase = storing
-			p.run(tasks, j)
-			j.phase = attending
-		}
-	}
-	p.run(tasks, j)
 }
 
-// attentionPhase is what a task does for its tile and head.
+// attentionPhase is what tasks do, each for a tile and a head.
 type attentionPhase uint8
 
 const (
-	storing   attentionPhase = 1 << iota // keys and values of the tile's rows
-	attending                            // all blocks, one after the other
-	reducing                             // a range of blocks, each by itself
-	merging                              // what reducing left
+	storing          attentionPhase = iota // keys and values of the tile's rows
+	attending                              // all blocks, one after the other
+	storingAttending                       // both
+	reducing                               // a range of blocks, each by itself
+	merging                                // what reducing left
 )
 
 // A tile is consecutive rows of one sequence.
@@ -138,30 +132,26 @@ func (j *attentionJob) prepare(a Attention, workers int) {
 	}
 }
 
-// do is task number task of the phase. Tasks that share keys and values follow
-// each other, the longest first.
+// do is a task of the phase.
 func (j *attentionJob) do(worker, task int) {
 	s := &j.scratch[worker]
-	if j.phase == reducing {
+	switch j.phase {
+	case storing:
+		j.store(s, task)
+	case attending:
+		j.attend(s, task)
+	case storingAttending:
+		j.store(s, task)
+		j.attend(s, task)
+	case reducing:
 		j.reduce(s, task)
-		return
-	}
-	t, head := j.task(task)
-	switch {
-	case j.phase == merging:
+	case merging:
 		j.merge(s, task)
-	default:
-		if j.phase&storing != 0 {
-			for row := t.from; row < t.to; row++ {
-				j.store(s, row, head)
-			}
-		}
-		if j.phase&attending != 0 {
-			j.attend(s, t, head)
-		}
 	}
 }
 
+// task returns the tile and the head of a task. Tasks that share keys and
+// values follow each other, those that see most first.
 func (j *attentionJob) task(task int) (t tile, head int) {
 	n := len(j.tiles)
 	return j.tiles[n-1-task%n], task / n

@@ -28,17 +28,14 @@ func fillCache(a *Attention, context, size int) *layeredKV {
 	m.layers = (size + blocks*m.blockBytes - 1) / (blocks * m.blockBytes)
 	m.pages = make([]byte, blocks*m.layers*m.blockBytes)
 	b := *a
-	b.KV, b.K, b.V = m, random(1, a.KVHeads*a.KeyDim), random(2, a.KVHeads*a.ValueDim)
-	b.Positions, b.Seqs = []int32{0}, []int32{0}
-	var s attentionScratch
-	var j attentionJob
-	j.prepare(b, 1)
+	b.KV, b.K, b.V, b.Window = m, random(1, a.KVHeads*a.KeyDim), random(2, a.KVHeads*a.ValueDim), 1
+	b.Q, b.Out, b.Seqs = make([]float32, a.Heads*a.KeyDim), make([]float32, a.Heads*a.ValueDim), []int32{0}
+	pool := NewPool(1)
+	defer pool.Close()
 	for m.layer = range m.layers {
 		for pos := range int32(blocks * KVBlock) {
-			b.Positions[0] = pos
-			for head := range b.KVHeads {
-				j.store(&s, 0, head)
-			}
+			b.Positions = []int32{pos}
+			pool.Attend(b)
 		}
 	}
 	return m
@@ -49,13 +46,13 @@ const cacheBytes = 160 << 20
 
 // One row attends to a long context that no cache of the processor holds.
 func BenchmarkAttentionDecode(b *testing.B) {
-	for _, shape := range []struct{ heads, kvHeads, dim int }{{16, 8, 128}, {32, 8, 128}, {8, 8, 128}, {32, 8, 64}, {16, 2, 256}} {
+	for _, shape := range []struct{ heads, kvHeads, dim int }{{16, 8, 128}, {32, 8, 64}, {16, 2, 256}} {
 		for _, context := range []int{512, 8192} {
 			for _, d := range kvTypes {
 				a := Attention{Heads: shape.heads, KVHeads: shape.kvHeads, KeyDim: shape.dim, ValueDim: shape.dim, Scale: 0.1, DType: d}
 				var kv *layeredKV
 				for _, workers := range []int{1, 2} {
-					b.Run(fmt.Sprintf("%d÷%d×%d/%v/%d/t%d", shape.heads, shape.kvHeads, shape.dim, d, context, workers), func(b *testing.B) {
+					b.Run(fmt.Sprintf("%dto%dx%d/%v/%d/t%d", shape.heads, shape.kvHeads, shape.dim, d, context, workers), func(b *testing.B) {
 						if kv == nil {
 							kv = fillCache(&a, context, cacheBytes)
 						}
@@ -84,7 +81,7 @@ func BenchmarkAttentionPrefill(b *testing.B) {
 	for _, context := range []int{0, 4096} {
 		for _, d := range kvTypes {
 			for _, workers := range []int{1, 2} {
-				b.Run(fmt.Sprintf("16÷8×128/%v/%d+%d/t%d", d, context, rows, workers), func(b *testing.B) {
+				b.Run(fmt.Sprintf("16to8x128/%v/%d+%d/t%d", d, context, rows, workers), func(b *testing.B) {
 					a := Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.1, DType: d}
 					a.KV = fillCache(&a, context+rows, 1)
 					for i := range int32(rows) {
@@ -112,7 +109,7 @@ func BenchmarkAttentionVerify(b *testing.B) {
 	const context = 2048
 	for _, rows := range []int{1, 2, 4, 8, 16} {
 		for _, tree := range []bool{false, true} {
-			b.Run(fmt.Sprintf("16÷8×128/F16/%d/%d/tree=%v", context, rows, tree), func(b *testing.B) {
+			b.Run(fmt.Sprintf("16to8x128/F16/%d/%d/tree=%v", context, rows, tree), func(b *testing.B) {
 				a := Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.1, DType: tensor.F16}
 				kv := fillCache(&a, context+64, cacheBytes)
 				a.KV = kv

@@ -113,22 +113,25 @@ func values[T uint16 | uint32](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
-// store writes the key and the value of one head of a row to the cache.
-func (j *attentionJob) store(s *attentionScratch, row, head int) {
+// store writes the keys and values of a tile's rows to the cache.
+func (j *attentionJob) store(s *attentionScratch, task int) {
+	t, head := j.task(task)
 	slots := j.Slots
 	if slots == nil {
 		slots = j.Positions
 	}
-	b, lane := int(slots[row])/KVBlock, int(slots[row])%KVBlock
-	keys, values := j.layout.head(j.KV.Block(int(j.Seqs[row]), b), head)
-	at := row*j.KVHeads + head
 	pack := j.kernels.pack[j.layout.kind]
+	for row := t.from; row < t.to; row++ {
+		b, lane := int(slots[row])/KVBlock, int(slots[row])%KVBlock
+		keys, values := j.layout.head(j.KV.Block(int(j.Seqs[row]), b), head)
+		at := row*j.KVHeads + head
 
-	packed := grown(&s.packed, j.DType.RowBytes(j.KeyDim))
-	pack(packed, j.K[at*j.KeyDim:][:j.KeyDim])
-	j.layout.putKey(keys, lane, packed)
+		packed := grown(&s.packed, j.DType.RowBytes(j.KeyDim))
+		pack(packed, j.K[at*j.KeyDim:][:j.KeyDim])
+		j.layout.putKey(keys, lane, packed)
 
-	packed = grown(&s.packed, j.DType.RowBytes(j.ValueDim))
-	pack(packed, j.V[at*j.ValueDim:][:j.ValueDim])
-	j.layout.putValue(values, lane, packed)
+		packed = grown(&s.packed, j.DType.RowBytes(j.ValueDim))
+		pack(packed, j.V[at*j.ValueDim:][:j.ValueDim])
+		j.layout.putValue(values, lane, packed)
+	}
 }

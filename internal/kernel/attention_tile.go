@@ -35,7 +35,8 @@ func grown[T any](s *[]T, n int) []T {
 
 // attend computes a tile's rows for the query heads that share a key-value
 // head.
-func (j *attentionJob) attend(s *attentionScratch, t tile, head int) {
+func (j *attentionJob) attend(s *attentionScratch, task int) {
+	t, head := j.task(task)
 	j.begin(s, t, head)
 	j.clear(s, t)
 	first, last := j.blocks(t)
@@ -51,7 +52,6 @@ func (j *attentionJob) begin(s *attentionScratch, t tile, head int) {
 	grown(&s.high, m)
 	grown(&s.sum, m)
 	grown(&s.spare, mergeQueries*KVBlock)
-	grown(&s.block, mergeQueries*j.ValueDim)
 	if t.to-t.from == 1 {
 		s.q = j.queries(t.from, head)
 	} else {
@@ -68,7 +68,7 @@ func (j *attentionJob) queries(row, head int) []float32 {
 	return j.Q[(row*j.Heads+head*j.group)*j.KeyDim:][:j.group*j.KeyDim]
 }
 
-// clear makes the merged blocks none.
+// clear makes room for merged blocks, of which there are none yet.
 func (j *attentionJob) clear(s *attentionScratch, t tile) {
 	m := (t.to - t.from) * j.group
 	top := grown(&s.top, m)
@@ -77,6 +77,7 @@ func (j *attentionJob) clear(s *attentionScratch, t tile) {
 	}
 	clear(grown(&s.total, m))
 	clear(grown(&s.out, m*j.ValueDim))
+	clear(grown(&s.block, min(m, mergeQueries)*j.ValueDim))
 }
 
 // finish divides the weighted values by the sum of the weights.
@@ -181,9 +182,11 @@ func (j *attentionJob) weigh(s *attentionScratch, t, rows tile, at *blockAt, fro
 	end := (rows.to - t.from) * j.group
 	for q := (rows.from - t.from) * j.group; q < end; q += mergeQueries {
 		n := min(mergeQueries, end-q)
-		out := s.block[:n*d]
+		var out []float32
 		if at.result != nil {
 			out = at.result.out[q*d:][:n*d]
+		} else {
+			out = s.block[:n*d]
 		}
 		if s.paths.in(rows.from-t.from, at.b) {
 			j.pathValues(s, rows.from, at, out, q, n, from, to)

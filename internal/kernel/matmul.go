@@ -217,7 +217,7 @@ func (r *productRun) panel(p *Pool, worker, index, row, rows int) {
 
 // dot multiplies blocks [from, from+n) of a panel with rows of QBlocks or
 // bfloat16, in tiles of nearly equal height; out [rows][32] has rows of stride
-// values. While it passes over the panel it asks for the next one.
+// values.
 func (w *Weight) dot(data []byte, input unsafe.Pointer, inStride int, out *float32, stride, rows, from, n int) {
 	kernels, width := active.panels.bf16, 2*panel.Block
 	if w.input == inInt8 {
@@ -225,18 +225,29 @@ func (w *Weight) dot(data []byte, input unsafe.Pointer, inStride int, out *float
 	}
 	at, size := w.kind.Bytes(from), w.kind.Bytes(n)
 	tiles := (rows + len(kernels) - 1) / len(kernels)
-	next := data[at:]
-	if len(data) >= w.panelBytes+at+size {
-		next = data[w.panelBytes+at:]
-	}
-	step := size / n / tiles
+	next, part, step := w.ahead(data, at, size, tiles)
 	in := unsafe.Add(input, from*width)
 	for i, t := 0, 0; i < tiles; i++ {
 		T := (rows - t) / (tiles - i)
 		kernels[T-1](&data[at], (*byte)(unsafe.Add(in, t*inStride)), (*byte)(unsafe.Add(unsafe.Pointer(out), 4*t*stride)),
-			&next[i*(size/tiles)], uint64(n/w.kind.Group()), uint64(inStride), uint64(4*stride), uint64(step))
+			&next[i*part], uint64(n/w.kind.Group()), uint64(inStride), uint64(4*stride), uint64(step/n))
 		t += T
 	}
+}
+
+// ahead says what the passes of a kernel over size bytes ask memory for: pass i
+// what begins at next[i·part], step bytes in all. A single pass asks for what it
+// reads itself some microseconds later; of several, each asks for its part of
+// the next panel, for they read theirs from the cache but for the first.
+func (w *Weight) ahead(data []byte, at, size, passes int) (next []byte, part, step int) {
+	const distance = 8 << 10
+	switch {
+	case passes == 1:
+		return data[min(at+distance, len(data)-1):], 0, size
+	case len(data) < w.panelBytes+at+size: // the last panel
+		return data[at:], 0, size
+	}
+	return data[w.panelBytes+at:], size / passes, size / passes
 }
 
 // unpackedBlocks is how much of a panel is decoded at once: 32 KiB of floats.
@@ -255,7 +266,9 @@ func (w *Weight) scratch() int {
 func (w *Weight) dotFloat(data []byte, input unsafe.Pointer, inStride int, out []float32, rows, from, n int, unpacked []float32) {
 	kernels := active.panels.float[w.kind.ID]
 	if kernels != nil {
-		floatTiles(kernels, &data[w.kind.Bytes(from)], unsafe.Add(input, from*4*panel.Block), inStride, out, rows, n, w.kind.GroupBytes())
+		at, size := w.kind.Bytes(from), w.kind.Bytes(n)
+		next, part, step := w.ahead(data, at, size, (rows+len(kernels)-1)/len(kernels))
+		floatTiles(kernels, &data[at], unsafe.Add(input, from*4*panel.Block), inStride, out, rows, n, next, part, step/n)
 		return
 	}
 	unpack, kernels := active.panels.unpack[w.kind.ID], active.panels.float[panel.F32]
@@ -263,18 +276,21 @@ func (w *Weight) dotFloat(data []byte, input unsafe.Pointer, inStride int, out [
 		count := min(n-done, unpackedBlocks)
 		unpack(&unpacked[0], &data[w.kind.Bytes(from+done)], uint64(count/w.kind.Group()))
 		in := unsafe.Add(input, (from+done)*4*panel.Block)
-		floatTiles(kernels, (*byte)(unsafe.Pointer(&unpacked[0])), in, inStride, out, rows, count, 0)
+		// What is decoded next lies ahead in the panel; the other passes ask for
+		// it again, which costs nothing.
+		next, _, step := w.ahead(data, w.kind.Bytes(from+done), w.kind.Bytes(count), 1)
+		floatTiles(kernels, (*byte)(unsafe.Pointer(&unpacked[0])), in, inStride, out, rows, count, next, 0, step/count)
 	}
 }
 
 // floatTiles adds to out [rows][32] the products of n blocks of floats with
-// rows of float32, prefetching prefetch bytes a block further on.
-func floatTiles(kernels []dotFunc, w *byte, input unsafe.Pointer, inStride int, out []float32, rows, n, prefetch int) {
+// rows of float32. Its passes ask for memory as ahead says, step bytes a block.
+func floatTiles(kernels []dotFunc, w *byte, input unsafe.Pointer, inStride int, out []float32, rows, n int, next []byte, part, step int) {
 	tiles := (rows + len(kernels) - 1) / len(kernels)
 	for i, t := 0, 0; i < tiles; i++ {
 		T := (rows - t) / (tiles - i)
 		kernels[T-1](w, (*byte)(unsafe.Add(input, t*inStride)), (*byte)(unsafe.Pointer(&out[t*panel.Rows])),
-			w, uint64(n), uint64(inStride), 4*panel.Rows, uint64(prefetch))
+			&next[i*part], uint64(n), uint64(inStride), 4*panel.Rows, uint64(step))
 		t += T
 	}
 }

@@ -122,7 +122,7 @@ func dotInt8Generic(k *panel.Kind, T int) dotFunc {
 
 // dotBlock adds the products of block b of a group with one QBlock.
 func dotBlock(y *[panel.Rows]float32, k *panel.Kind, group []byte, b int, x *QBlock) {
-	codes := group[k.HeaderBytes()+b*k.CodeBytes():]
+	codes := k.Block(group, b)
 	for sub := range k.Subs() {
 		field := 0
 		if k.Subs() > 1 {

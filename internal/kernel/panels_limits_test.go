@@ -26,19 +26,19 @@ func TestInt8KernelsAtTheirLimits(t *testing.T) {
 				for i := range data {
 					data[i] = bytes[(first+r.IntN(choices))%len(bytes)]
 				}
-				halves := 2 * panel.Rows // bytes
-				if k.Min {
-					halves *= 2
+				for b := range k.Group() {
+					scales := data[k.BlockAt(b)+k.CodeBytes():][:k.ScaleBytes()]
+					for i := range scales {
+						scales[i] = 1
+					}
 				}
-				for i := 0; i < k.HeaderBytes(); i++ {
-					data[i] = 1 // a scale of two levels
-				}
-				for i := 0; i < halves; i += 2 {
+				halves := data[k.HalvesAt():][:k.HalfBytes()]
+				for i := 0; i < len(halves); i += 2 {
 					h := uint16(one)
 					if k.Scale == panel.BHalf {
 						h = 0x3f80
 					}
-					binary.LittleEndian.PutUint16(data[i:], h)
+					binary.LittleEndian.PutUint16(halves[i:], h)
 				}
 				T := len(kernels)
 				x := make([]QBlock, T*k.Group())

@@ -54,13 +54,11 @@ func (k *Kind) packWords(dst []byte, m *tensor.Matrix, row, r int, flip uint32) 
 	size, plane := m.DType.BlockBytes(), 4*Rows
 	src := m.Data[row*m.DType.RowBytes(m.Cols):][:m.DType.RowBytes(m.Cols)]
 	for ; len(src) > 0; src, dst = src[size:], dst[k.GroupBytes():] {
-		binary.LittleEndian.PutUint16(dst[2*r:], binary.LittleEndian.Uint16(src))
-		words, codes := src[2:size], dst[2*Rows+4*r:]
-		for len(words) > 4 {
-			binary.LittleEndian.PutUint32(codes, binary.LittleEndian.Uint32(words)^flip)
-			words, codes = words[4:], codes[plane:]
+		binary.LittleEndian.PutUint16(dst[k.CodeBytes()+2*r:], binary.LittleEndian.Uint16(src))
+		words, codes := src[2:size], dst[4*r:k.CodeBytes()]
+		for i, at := 0, 0; at < len(codes); i, at = i+4, at+plane {
+			binary.LittleEndian.PutUint32(codes[at:], binary.LittleEndian.Uint32(words[i:])^flip)
 		}
-		binary.LittleEndian.PutUint32(codes, binary.LittleEndian.Uint32(words)^flip)
 	}
 }
 
@@ -82,26 +80,25 @@ func (k *Kind) packFP4(dst []byte, m *tensor.Matrix, row, r int) {
 
 // put stores a group as row r of a panel.
 func (k *Kind) put(dst []byte, g *group, r int) {
-	binary.LittleEndian.PutUint16(dst[2*r:], g.d)
-	header := dst[2*Rows:]
+	halves := dst[k.HalvesAt():]
+	binary.LittleEndian.PutUint16(halves[2*r:], g.d)
 	if k.Min {
-		binary.LittleEndian.PutUint16(header[2*r:], g.min)
-		header = header[2*Rows:]
+		binary.LittleEndian.PutUint16(halves[2*Rows+2*r:], g.min)
 	}
-	if k.Scale.TwoLevel() {
-		subs := k.Subs()
-		for i := range Super * subs {
+	subs := k.Subs()
+	for b := range k.Group() {
+		block := dst[k.BlockAt(b):]
+		k.putCodes(block, (*[Block]uint8)(g.codes[b*Block:]), r)
+		if !k.Scale.TwoLevel() {
+			return
+		}
+		scales := block[k.CodeBytes():]
+		for sub := range subs {
+			scales[sub*Rows+r] = g.scales[b*subs+sub]
 			if k.Min {
-				at := header[(i/subs*2*subs+i%subs)*Rows+r:]
-				at[0], at[subs*Rows] = g.scales[i], g.mins[i]
-			} else {
-				header[i*Rows+r] = g.scales[i]
+				scales[(subs+sub)*Rows+r] = g.mins[b*subs+sub]
 			}
 		}
-	}
-	codes := dst[k.HeaderBytes():]
-	for b := range k.Group() {
-		k.putCodes(codes[b*k.CodeBytes():], (*[Block]uint8)(g.codes[b*Block:]), r)
 	}
 }
 

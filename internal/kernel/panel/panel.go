@@ -5,7 +5,7 @@
 // that a vector of weights meets one broadcast of activations and each lane
 // sums one output.
 //
-//	quantised   [header], then codes [8 groups of 4 columns][32 rows][4]
+//	quantised   codes [8 groups of 4 columns][32 rows][4], then scales
 //	BF16        [16 pairs of columns][32 rows][2] uint16
 //	F16, F32    [32 columns][32 rows]
 //	F8          [32 rows] float32 scales, then [32 columns][32 rows] uint8
@@ -66,8 +66,8 @@ type ScaleType uint8
 
 // The scale types.
 const (
-	Half   ScaleType = iota // [32] float16 in front of each block
-	BHalf                   // [32] bfloat16 in front of each block
+	Half   ScaleType = iota // [32] float16
+	BHalf                   // [32] bfloat16
 	Byte                    // uint8 times a float16 per 256 columns
 	Signed                  // int8 times a float16 per 256 columns
 )
@@ -110,21 +110,48 @@ func (k *Kind) Subs() int { return Block / k.Sub }
 // CodeBytes is the size of a block's codes.
 func (k *Kind) CodeBytes() int { return k.Bits * Rows * Block / 8 }
 
-// HeaderBytes is the size of what stands in front of a group's codes:
-//
-//	one level    scales [32] uint16, minima [32] uint16 where there are any
-//	two levels   d [32] float16, dmin [32] float16 where there are minima, then
-//	             for each block scales [Subs][32] bytes, minima [Subs][32] bytes
-func (k *Kind) HeaderBytes() int {
-	n := 2 * Rows
-	if k.Scale.TwoLevel() {
-		n += Super * k.Subs() * Rows
+// HalfBytes is the size of a group's two-byte floats: scales [32] and, where
+// there are any, minima [32], or what they are multiples of. With one level they
+// follow the codes; with two they stand in front of the group.
+func (k *Kind) HalfBytes() int {
+	if k.Min {
+		return 4 * Rows
 	}
+	return 2 * Rows
+}
+
+// ScaleBytes is the size of what follows each block's codes in kinds of two
+// levels: scales [Subs][32] and, where there are any, minima [Subs][32] bytes,
+// filled to whole cache lines.
+func (k *Kind) ScaleBytes() int {
+	if !k.Scale.TwoLevel() {
+		return 0
+	}
+	n := k.Subs() * Rows
 	if k.Min {
 		n *= 2
 	}
-	return n
+	return max(n, 64)
 }
+
+// HalvesAt is where a group has its two-byte floats.
+func (k *Kind) HalvesAt() int {
+	if k.Scale.TwoLevel() {
+		return 0
+	}
+	return k.CodeBytes()
+}
+
+// BlockAt is where a group has block b.
+func (k *Kind) BlockAt(b int) int {
+	if k.Scale.TwoLevel() {
+		return k.HalfBytes() + b*k.BlockBytes()
+	}
+	return 0
+}
+
+// BlockBytes is the size of a block's codes and scales of one byte.
+func (k *Kind) BlockBytes() int { return k.CodeBytes() + k.ScaleBytes() }
 
 // GroupBytes is the size of a group of blocks.
 func (k *Kind) GroupBytes() int {
@@ -136,7 +163,7 @@ func (k *Kind) GroupBytes() int {
 	case F8:
 		return 4*Rows + Rows*Block
 	}
-	return k.HeaderBytes() + k.Group()*k.CodeBytes()
+	return k.HalfBytes() + k.Group()*k.BlockBytes()
 }
 
 // Bytes is the size of a panel's part of the given number of blocks.

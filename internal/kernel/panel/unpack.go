@@ -36,9 +36,8 @@ func (k *Kind) Unpack(dst []float32, src []byte, blocks int) {
 }
 
 func (k *Kind) unpackGroup(dst []float32, src []byte) {
-	codes := src[k.HeaderBytes():]
 	for b := range k.Group() {
-		block := codes[b*k.CodeBytes():][:k.CodeBytes()]
+		codes := k.Block(src, b)
 		for sub := range k.Subs() {
 			for r := range Rows {
 				scale, low := k.Scales(src, b, sub, r)
@@ -46,7 +45,7 @@ func (k *Kind) unpackGroup(dst []float32, src []byte) {
 					low = -low
 				}
 				for g := sub * k.Sub / 4; g < (sub+1)*k.Sub/4; g++ {
-					w := k.Codes(block, g, r)
+					w := k.Codes(codes, g, r)
 					out := dst[(b*Block+4*g)*Rows+r:]
 					for j := range 4 {
 						v := float32(float32(int(uint8(w>>(8*j)))-k.Offset) * scale)
@@ -61,28 +60,28 @@ func (k *Kind) unpackGroup(dst []float32, src []byte) {
 	}
 }
 
+// Block returns the codes of block b of a group.
+func (k *Kind) Block(group []byte, b int) []byte { return group[k.BlockAt(b):][:k.CodeBytes()] }
+
 // Scales returns the scale and the minimum of row r in sub-block sub of block b
 // of a group.
 func (k *Kind) Scales(group []byte, b, sub, r int) (scale, low float32) {
-	scale = half(k.Scale, group[2*r:])
-	header := group[2*Rows:]
+	halves := group[k.HalvesAt():]
+	scale = half(k.Scale, halves[2*r:])
 	if k.Min {
-		low = half(k.Scale, header[2*r:])
-		header = header[2*Rows:]
+		low = half(k.Scale, halves[2*Rows+2*r:])
 	}
 	if !k.Scale.TwoLevel() {
 		return scale, low
 	}
-	subs := k.Subs()
-	at := b*subs + sub
+	scales := group[k.BlockAt(b)+k.CodeBytes():]
 	if k.Min {
-		at = b*2*subs + sub
-		low *= float32(header[(at+subs)*Rows+r])
+		low *= float32(scales[(k.Subs()+sub)*Rows+r])
 	}
 	if k.Scale == Signed {
-		return scale * float32(int8(header[at*Rows+r])), low
+		return scale * float32(int8(scales[sub*Rows+r])), low
 	}
-	return scale * float32(header[at*Rows+r]), low
+	return scale * float32(scales[sub*Rows+r]), low
 }
 
 func half(t ScaleType, b []byte) float32 {

@@ -19,7 +19,7 @@ func dotBF16(T int) {
 	w := Load(Param("w"), GP64())
 	n := Load(Param("groups"), GP64())
 	a := newRows(Load(Param("a"), GP64()), T, "aStride")
-	pf := newPrefetcher()
+	pf := newPrefetcher(&panel.Kinds[panel.BF16], T)
 	acc := func(i int) VecPhysical { return zmm[i] }
 	w0, w1, b := zmm[2*maxFloat], zmm[2*maxFloat+1], zmm[2*maxFloat+2]
 	for i := range 2 * T {
@@ -39,7 +39,7 @@ func dotBF16(T int) {
 	}
 	ADDQ(U32(uint32(panel.Kinds[panel.BF16].GroupBytes())), w)
 	ADDQ(U32(2*panel.Block), a.base)
-	ADDQ(pf.step, pf.at)
+	pf.advance()
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 	out := newRows(Load(Param("out"), GP64()), T, "outStride")

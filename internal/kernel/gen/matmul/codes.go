@@ -11,9 +11,8 @@ import (
 // rows, and the scales and minima of 16 rows.
 type codes struct {
 	k      *panel.Kind
-	at     Register // codes of the block at hand
+	at     Register // of the block at hand
 	header Register // of its group
-	scales Register // two levels: scales of the block
 	masks  map[uint8]VecVirtual
 	table  VecVirtual
 }
@@ -70,27 +69,23 @@ func (c *codes) blocks(n Register, body func()) {
 		JNZ(LabelRef("loop"))
 		return
 	}
-	c.header, c.scales = GP64(), GP64()
-	level := 2 * panel.Rows // bytes of d, and of dmin
-	step := panel.Rows * k.Subs()
-	if k.Min {
-		level, step = 2*level, 2*step
-	}
+	c.header = GP64()
 	inner := GP64()
 	Label("loop")
 	MOVQ(c.at, c.header)
-	LEAQ(Mem{Base: c.at, Disp: level}, c.scales)
-	ADDQ(U32(uint32(k.HeaderBytes())), c.at)
+	ADDQ(U32(uint32(k.HalfBytes())), c.at)
 	MOVQ(U32(panel.Super), inner)
 	Label("block")
 	body()
-	ADDQ(U32(uint32(k.CodeBytes())), c.at)
-	ADDQ(U32(uint32(step)), c.scales)
+	ADDQ(U32(uint32(k.BlockBytes())), c.at)
 	DECQ(inner)
 	JNZ(LabelRef("block"))
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 }
+
+// lines is what a block takes of its panel.
+func (c *codes) lines() int { return (c.k.GroupBytes()/c.k.Group() + line - 1) / line }
 
 // scale returns the scales of rows 16h to 16h+15 in a sub-block.
 func (c *codes) scale(sub, h int) VecVirtual {
@@ -113,7 +108,7 @@ func (c *codes) min(sub, h int) VecVirtual {
 
 // half reads 16 two-byte floats of the header.
 func (c *codes) half(disp, h int) VecVirtual {
-	v, at := ZMM(), Mem{Base: c.header, Disp: disp + 32*h}
+	v, at := ZMM(), Mem{Base: c.header, Disp: c.k.HalvesAt() + disp + 32*h}
 	if c.k.Scale == panel.BHalf {
 		VPMOVZXWD(at, v)
 		VPSLLD(U8(16), v, v)
@@ -124,7 +119,7 @@ func (c *codes) half(disp, h int) VecVirtual {
 }
 
 func (c *codes) byteAt(disp int, signed bool) VecVirtual {
-	v, at := ZMM(), Mem{Base: c.scales, Disp: disp}
+	v, at := ZMM(), Mem{Base: c.at, Disp: c.k.CodeBytes() + disp}
 	if signed {
 		VPMOVSXBD(at, v)
 	} else {
@@ -138,11 +133,7 @@ func (c *codes) byteAt(disp int, signed bool) VecVirtual {
 // See package panel for the planes.
 func (c *codes) operand(g, h int) VecVirtual {
 	const plane = 4 * panel.Rows
-	first := 0 // of the codes in a group with its header in front
-	if !c.k.Scale.TwoLevel() {
-		first = c.k.HeaderBytes()
-	}
-	at := func(disp int) Mem { return Mem{Base: c.at, Disp: first + disp + line*h} }
+	at := func(disp int) Mem { return Mem{Base: c.at, Disp: disp + line*h} }
 	v := ZMM()
 	switch c.k.Bits {
 	case 8:

@@ -138,14 +138,33 @@ func store(acc []VecVirtual, T int) {
 	RET()
 }
 
-// prefetcher asks for lines of the memory that is read next.
+// prefetcher asks for the memory that is read next, into the second-level
+// cache, every line of it. Kernels that do little with a line do not: they wait
+// for memory alone, and their loads run further ahead undisturbed.
 type prefetcher struct{ at, step Register }
 
-func newPrefetcher() prefetcher {
+func newPrefetcher(k *panel.Kind, T int) prefetcher {
+	from := 3
+	if k.Quantised() && k.ID != panel.Q8 && k.ID != panel.Q4 {
+		from = 2
+	}
+	if T < from {
+		return prefetcher{}
+	}
 	return prefetcher{Load(Param("next"), GP64()), Load(Param("nextStep"), GP64())}
 }
 
-func (p prefetcher) line(i int) { PREFETCHT0(Mem{Base: p.at, Disp: line * i}) }
+func (p prefetcher) line(i int) {
+	if p.at != nil {
+		PREFETCHT1(Mem{Base: p.at, Disp: line * i})
+	}
+}
+
+func (p prefetcher) advance() {
+	if p.at != nil {
+		ADDQ(p.step, p.at)
+	}
+}
 
 // dotInt8 multiplies a panel of quantised weights with T rows of QBlocks.
 // Integer sums of a sub-block are exact; they are scaled by weight scale ×
@@ -156,16 +175,13 @@ func dotInt8(k *panel.Kind, T int) {
 	w := Load(Param("w"), GP64())
 	n := Load(Param("groups"), GP64())
 	a := newRows(Load(Param("a"), GP64()), T, "aStride")
-	pf := newPrefetcher()
+	pf := newPrefetcher(k, T)
 	c := newCodes(k, w)
 	acc := zeroed(2 * T)
 	x := zmms(2 * T)
 
 	c.blocks(n, func() {
-		lines := k.CodeBytes() / line
-		if !k.Scale.TwoLevel() {
-			lines += k.HeaderBytes() / line
-		}
+		lines := c.lines()
 		next := 0
 		prefetch := func() {
 			if next < lines {
@@ -215,7 +231,7 @@ func dotInt8(k *panel.Kind, T int) {
 			}
 		}
 		ADDQ(U32(qblock), a.base)
-		ADDQ(pf.step, pf.at)
+		pf.advance()
 	})
 	store(acc, T)
 }
@@ -249,7 +265,7 @@ func dotFloat(k *panel.Kind, T int) {
 	w := Load(Param("w"), GP64())
 	n := Load(Param("groups"), GP64())
 	a := newRows(Load(Param("a"), GP64()), T, "aStride")
-	pf := newPrefetcher()
+	pf := newPrefetcher(k, T)
 	acc, s := zmms(2*T), zmms(2*T)
 	out := newRows(Load(Param("out"), GP64()), T, "outStride")
 	for t := range T {
@@ -281,7 +297,7 @@ func dotFloat(k *panel.Kind, T int) {
 	}
 	ADDQ(U32(uint32(k.GroupBytes())), w)
 	ADDQ(U32(4*panel.Block), a.base)
-	ADDQ(pf.step, pf.at)
+	pf.advance()
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 	store(acc, T)

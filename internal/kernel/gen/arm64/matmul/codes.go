@@ -23,14 +23,12 @@ type codes struct {
 
 func newCodes(k *panel.Kind, base string) *codes {
 	c := &codes{k: k, half: Param(base), at: NewR(), masks: map[uint8]V{}}
-	Asm("ADD $%d, %v, %v", k.HeaderBytes(), c.half, c.at)
+	Asm("ADD $%d, %v, %v", k.BlockAt(0), c.half, c.at)
 	if k.Scale.TwoLevel() {
 		c.scales = NewR()
-		level := 2 * panel.Rows // bytes of d, and of dmin
-		if k.Min {
-			level *= 2
-		}
-		Asm("ADD $%d, %v, %v", level, c.half, c.scales)
+		Asm("ADD $%d, %v, %v", k.BlockAt(0)+k.CodeBytes(), c.half, c.scales)
+	} else {
+		Add(c.half, k.HalvesAt())
 	}
 	for _, bits := range map[int][]uint8{2: {0x03}, 3: {0x03, 0x04}, 4: {0x0f}, 5: {0x0f, 0x10}, 6: {0x0f, 0x30}, 8: {0x80}}[k.Bits] {
 		c.masks[bits] = NewV()
@@ -54,10 +52,6 @@ func signed(k *panel.Kind) bool { return k.Bits == 8 || k.Table != nil }
 // rows, and end.
 func (c *codes) blocks(n R, start, eight, end func()) {
 	k := c.k
-	step := panel.Rows * k.Subs() // bytes of a block's scales
-	if k.Min {
-		step *= 2
-	}
 	block := func() {
 		start()
 		const times = panel.Rows / 8
@@ -69,21 +63,21 @@ func (c *codes) blocks(n R, start, eight, end func()) {
 				Add(c.scales, 8)
 			}
 		})
-		Add(c.at, k.CodeBytes()-32*times)
+		Add(c.at, k.BlockBytes()-32*times)
 		Add(c.half, -16*times)
 		if k.Scale.TwoLevel() {
-			Add(c.scales, step-8*times)
+			Add(c.scales, k.BlockBytes()-8*times)
 		}
 		end()
 	}
 	Repeat("group", n, func() {
 		if k.Scale.TwoLevel() {
 			Times("block", panel.Super, block)
-			Add(c.scales, k.GroupBytes()-panel.Super*step)
+			Add(c.scales, k.HalfBytes())
 		} else {
 			block()
 		}
-		Add(c.at, k.HeaderBytes())
+		Add(c.at, k.HalfBytes())
 		Add(c.half, k.GroupBytes())
 	})
 }

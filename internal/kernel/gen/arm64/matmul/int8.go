@@ -33,10 +33,7 @@ func dotInt8(k *panel.Kind, T int, dotProd bool) {
 	clearRows(out)
 	c := newCodes(k, "w")
 
-	lines := k.CodeBytes() / line
-	if !k.Scale.TwoLevel() {
-		lines += k.HeaderBytes() / line
-	}
+	lines := (k.GroupBytes()/k.Group() + line - 1) / line
 	const steps = panel.Rows / 8
 	lines = (lines + steps - 1) / steps
 	c.blocks(n, a.load, func() {

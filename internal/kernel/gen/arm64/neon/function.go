@@ -90,7 +90,7 @@ func Function(name, signature, doc string) {
 	fmt.Fprintf(&stubs, "\n// %s %s\n//\n//go:noescape\nfunc %s%s\n", name, doc, name, strings.TrimPrefix(signature, "func"))
 }
 
-// Asm writes one instruction, or what else, in the assembler's language.
+// Asm writes one instruction in the assembler's language.
 func Asm(format string, args ...any) {
 	text.WriteByte('\t')
 	fmt.Fprintf(&text, format, args...)

@@ -72,7 +72,7 @@ func SSHR4S(d, n V, by int) {
 	word(two(0x4f000400, d, n)|uint32(64-by)<<16, "sshr %v.4s, %v.4s, #%d", d, n, by)
 }
 
-// ADD4S, ADD2D and SUB4S, SUB16B are n+m and n-m.
+// ADD4S, SUB4S and SUB16B are n+m and n-m.
 func ADD4S(d, n, m V)  { Asm("VADD %v.S4, %v.S4, %v.S4", m, n, d) }
 func SUB4S(d, n, m V)  { Asm("VSUB %v.S4, %v.S4, %v.S4", m, n, d) }
 func SUB16B(d, n, m V) { Asm("VSUB %v.B16, %v.B16, %v.B16", m, n, d) }
@@ -127,15 +127,15 @@ func Narrow(v []V) {
 	}
 }
 
-// UZP1 and UZP2 are the even and the odd lanes of n and m; ZIP1 and ZIP2 their
-// first and last halves, lane by lane.
-func UZP14S(d, n, m V)  { Asm("VUZP1 %v.S4, %v.S4, %v.S4", m, n, d) }
-func UZP24S(d, n, m V)  { Asm("VUZP2 %v.S4, %v.S4, %v.S4", m, n, d) }
-func UZP18H(d, n, m V)  { Asm("VUZP1 %v.H8, %v.H8, %v.H8", m, n, d) }
-func UZP28H(d, n, m V)  { Asm("VUZP2 %v.H8, %v.H8, %v.H8", m, n, d) }
-func UZP116B(d, n, m V) { Asm("VUZP1 %v.B16, %v.B16, %v.B16", m, n, d) }
-func ZIP14S(d, n, m V)  { Asm("VZIP1 %v.S4, %v.S4, %v.S4", m, n, d) }
-func ZIP24S(d, n, m V)  { Asm("VZIP2 %v.S4, %v.S4, %v.S4", m, n, d) }
+// UZP1 and UZP2 are the even and the odd lanes of n and m, ZIP1 and ZIP2 their
+// first and last halves, lane by lane. Lanes are B bytes, H halves, S words.
+func UZP1S(d, n, m V) { Asm("VUZP1 %v.S4, %v.S4, %v.S4", m, n, d) }
+func UZP2S(d, n, m V) { Asm("VUZP2 %v.S4, %v.S4, %v.S4", m, n, d) }
+func UZP1H(d, n, m V) { Asm("VUZP1 %v.H8, %v.H8, %v.H8", m, n, d) }
+func UZP2H(d, n, m V) { Asm("VUZP2 %v.H8, %v.H8, %v.H8", m, n, d) }
+func UZP1B(d, n, m V) { Asm("VUZP1 %v.B16, %v.B16, %v.B16", m, n, d) }
+func ZIP1S(d, n, m V) { Asm("VZIP1 %v.S4, %v.S4, %v.S4", m, n, d) }
+func ZIP2S(d, n, m V) { Asm("VZIP2 %v.S4, %v.S4, %v.S4", m, n, d) }
 
 // EXT is the bytes of n from the given one on, then those of m.
 func EXT(d, n, m V, from int) { Asm("VEXT $%d, %v.B16, %v.B16, %v.B16", from, m, n, d) }

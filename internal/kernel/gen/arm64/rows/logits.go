@@ -86,9 +86,9 @@ func compared(set, n R, floor V, left func() V) {
 		for _, is := range is {
 			Scope(func() { FCMGE(is, left(), floor) })
 		}
-		UZP18H(is[0], is[0], is[1])
-		UZP18H(is[2], is[2], is[3])
-		UZP116B(is[0], is[0], is[2])
+		UZP1H(is[0], is[0], is[1])
+		UZP1H(is[2], is[2], is[3])
+		UZP1B(is[0], is[0], is[2])
 		AND(is[0], is[0], weights)
 		for range 3 {
 			ADDP16B(is[0], is[0], is[0])

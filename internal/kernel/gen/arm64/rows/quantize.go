@@ -140,7 +140,7 @@ func toBF16() {
 		LDPPost(v[0], v[1], x, 32)
 		round(v[0])
 		round(v[1])
-		UZP28H(v[0], v[0], v[1])
+		UZP2H(v[0], v[0], v[1])
 		STRPost(v[0], dst, 16)
 	})
 	Loop(n, 1, func() {

@@ -14,9 +14,8 @@ import (
 // vectors v of a step.
 type codes struct {
 	k      *panel.Kind
-	at     Register // codes of the block at hand
+	at     Register // of the block at hand
 	header Register // of its group
-	scales Register // two levels: scales of the block
 	step   steps
 
 	masks  map[uint8]Op
@@ -75,22 +74,15 @@ func (c *codes) blocks(n Register, body func()) {
 		JNZ(LabelRef("loop"))
 		return
 	}
-	c.header, c.scales = GP64(), GP64()
-	level := 2 * panel.Rows // bytes of d, and of dmin
-	step := panel.Rows * k.Subs()
-	if k.Min {
-		level, step = 2*level, 2*step
-	}
+	c.header = GP64()
 	inner := GP64()
 	Label("loop")
 	MOVQ(c.at, c.header)
-	LEAQ(Mem{Base: c.at, Disp: level}, c.scales)
-	ADDQ(U32(uint32(k.HeaderBytes())), c.at)
+	ADDQ(U32(uint32(k.HalfBytes())), c.at)
 	MOVQ(U32(panel.Super), inner)
 	Label("block")
 	body()
-	ADDQ(U32(uint32(k.CodeBytes())), c.at)
-	ADDQ(U32(uint32(step)), c.scales)
+	ADDQ(U32(uint32(k.BlockBytes())), c.at)
 	DECQ(inner)
 	JNZ(LabelRef("block"))
 	DECQ(n)
@@ -98,13 +90,7 @@ func (c *codes) blocks(n Register, body func()) {
 }
 
 // lines is what a block takes of its panel.
-func (c *codes) lines() int {
-	n := c.k.CodeBytes()
-	if !c.k.Scale.TwoLevel() {
-		n += c.k.HeaderBytes()
-	}
-	return (n + line - 1) / line
-}
+func (c *codes) lines() int { return (c.k.GroupBytes()/c.k.Group() + line - 1) / line }
 
 // scale reads the scales of a sub-block; it overwrites tmp.
 func (c *codes) scale(sub, v int, x, tmp VecPhysical) {
@@ -126,7 +112,7 @@ func (c *codes) min(sub, v int, x, tmp VecPhysical) {
 
 // half reads two-byte floats of the header.
 func (c *codes) half(disp, v int, x VecPhysical) {
-	m := c.step.at(c.header, 2, disp, v)
+	m := c.step.at(c.header, 2, c.k.HalvesAt()+disp, v)
 	if c.k.Scale == panel.BHalf {
 		VPMOVZXWD(m, x)
 		VPSLLD(U8(16), x, x)
@@ -136,7 +122,7 @@ func (c *codes) half(disp, v int, x VecPhysical) {
 }
 
 func (c *codes) byteAt(disp, v int, signed bool, x VecPhysical) {
-	m := c.step.at(c.scales, 1, disp, v)
+	m := c.step.at(c.at, 1, c.k.CodeBytes()+disp, v)
 	if signed {
 		VPMOVSXBD(m, x)
 	} else {
@@ -191,9 +177,6 @@ func (c *codes) nibbles(g, v int, low, high, tmp VecPhysical) {
 
 // plane is where a vector of codes lies.
 func (c *codes) plane(disp, v int) Mem {
-	if !c.k.Scale.TwoLevel() {
-		disp += c.k.HeaderBytes() // of one block
-	}
 	return c.step.at(c.at, 4, disp, v)
 }
 

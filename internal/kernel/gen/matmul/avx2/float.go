@@ -38,7 +38,10 @@ func dotFloat(k *panel.Kind, T int) {
 			}
 			lines := k.GroupBytes() / line * lanes * vectors / panel.Rows // of a step
 			for i := col * lines / panel.Block; i < (col+1)*lines/panel.Block; i++ {
-				PREFETCHT0(s.at(next, line/(lanes*vectors), k.GroupBytes()/lines*i, 0))
+				if T < prefetchFrom {
+					break
+				}
+				PREFETCHT1(s.at(next, line/(lanes*vectors), k.GroupBytes()/lines*i, 0))
 			}
 			for t := range T {
 				VBROADCASTSS(a.at(t, 4*col), b)
@@ -61,7 +64,9 @@ func dotFloat(k *panel.Kind, T int) {
 	})
 	ADDQ(U32(uint32(k.GroupBytes())), w)
 	ADDQ(U32(4*panel.Block), a.base)
-	ADDQ(param("nextStep"), next)
+	if T >= prefetchFrom {
+		ADDQ(param("nextStep"), next)
+	}
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 	end()

@@ -41,7 +41,10 @@ func dotInt8(k *panel.Kind, T int) {
 		}
 	})
 	d.codes.blocks(n, func() {
-		prefetch(next, d.codes.lines())
+		if T >= prefetchFrom {
+			prefetch(next, d.codes.lines())
+			ADDQ(param("nextStep"), next)
+		}
 		walk(d.vectors, func(s steps) {
 			d.codes.step = s
 			for sub := range k.Subs() {
@@ -52,7 +55,6 @@ func dotInt8(k *panel.Kind, T int) {
 			}
 		})
 		ADDQ(U32(qblock), a.base)
-		ADDQ(param("nextStep"), next)
 	})
 	end()
 }
