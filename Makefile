@@ -9,7 +9,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RACY      := . ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/kernel
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-.PHONY: build install test lint fmt race cross generate generated golden tiers fuzz oracle realmodel clean
+.PHONY: build install test lint fmt race cross generate generated golden tiers arm64 fuzz oracle realmodel clean
 
 build:
 	go build -trimpath -o foretoken ./cmd/foretoken
@@ -23,7 +23,7 @@ test:
 lint:
 	$(GOLANGCI) run
 	cd tools && $(GOLANGCI) run --build-tags realmodel
-	cd internal/kernel/gen && $(GOLANGCI) run
+	cd internal/kernel/gen && $(GOLANGCI) run --enable-only errorlint,govet,ineffassign,misspell,modernize,unused
 
 fmt:
 	$(GOLANGCI) fmt
@@ -60,6 +60,13 @@ TIERS := generic avx2
 tiers: $(TIERS:%=tier/%)
 tier/%:
 	FORETOKEN_CPU=$* go test -count=1 -tags shared ./internal/exec ./internal/kernel/...
+
+# The kernels of arm64, with the dot product instructions and without, under
+# qemu-user, which .ci/install-qemu fetches.
+arm64: $(addprefix arm64/,max cortex-a57)
+arm64/%:
+	.ci/install-qemu
+	GOARCH=arm64 go test -count=1 -timeout 30m -exec "qemu-aarch64 -cpu $*" ./internal/kernel -rapid.nofailfile -rapid.checks=10
 
 # Every fuzz target for a number of inputs: FUZZ_RUNS, by default 40000.
 fuzz:

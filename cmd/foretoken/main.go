@@ -34,6 +34,7 @@ type verbs struct {
 	Render   renderCmd   `cmd:"" help:"Render a chat template."`
 	Score    scoreCmd    `cmd:"" help:"Compute perplexity and log-probabilities."`
 	Quantize quantizeCmd `cmd:"" help:"Write a model as a GGUF file with smaller weights."`
+	Bench    benchCmd    `cmd:"" help:"Measure how fast a model runs here."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	// A container that says its version in FORETOKEN_VERSION does not ask for it.

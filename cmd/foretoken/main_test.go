@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 			)
 			return store(filepath.Join(home, "foretoken"), pull.DefaultModel, filepath.Join(models, "llama", "model.gguf"))
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "size": size},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "size": size, "figures": figures},
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 
 // engineFlags say how a model runs.
 type engineFlags struct {
-	Threads     int    `group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
+	Threads     int    `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
 	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
 	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading."`
 }

@@ -28,7 +28,8 @@ func attentionFor(c CPU) attentionKernels {
 
 // The kernels that pack halves take whole vectors; plain Go packs the rest.
 
-func packF16With512(dst []byte, src []float32)  { packWhole(tensor.F16, packF16AVX512, 16, dst, src) }
+func packF16With512(dst []byte, src []float32) { packWhole(tensor.F16, packF16AVX512, 16, dst, src) }
+
 func packBF16With512(dst []byte, src []float32) { packWhole(tensor.BF16, packBF16AVX512, 16, dst, src) }
 func packF16With256(dst []byte, src []float32)  { packWhole(tensor.F16, packF16AVX2, 8, dst, src) }
 func packBF16With256(dst []byte, src []float32) { packWhole(tensor.BF16, packBF16AVX2, 8, dst, src) }

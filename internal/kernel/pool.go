@@ -28,11 +28,12 @@ import (
 // one that the system has descheduled delays a job by the task it is at, if
 // any.
 type Pool struct {
-	scratch [][]float32         // one per worker, grown on demand
-	workers sync.WaitGroup      // the goroutines
-	wait    spinner             // the caller's
-	joined  chan struct{}       // wakes the caller
-	wake    chan struct{}       // wakes a worker, no matter which; closed by Close
+	scratch [][]float32    // one per worker, grown on demand
+	workers sync.WaitGroup // the goroutines
+	wait    spinner        // the caller's
+	joined  chan struct{}  // wakes the caller
+	wake    chan struct{}  // wakes a worker, no matter which
+	closed  atomic.Bool
 	fault   atomic.Pointer[any] // what a worker panicked with
 
 	// The job at hand, written before unclaimed and unended. Whoever has
@@ -68,10 +69,11 @@ func NewPool(workers int) *Pool {
 		scratch: make([][]float32, workers),
 		wait:    newSpinner(workers),
 		joined:  make(chan struct{}, 1),
-		// One channel serves all, since any worker will do. It has room for a
-		// token for each, so that nobody blocks on waking one, and a token
-		// sent before its worker has gone to sleep is not lost.
-		wake: make(chan struct{}, workers),
+		// One channel serves all, since any worker will do. It has room for two
+		// tokens for each, one that wakes it and one of Close, so that nobody
+		// blocks on waking one, and a token sent before its worker has gone to
+		// sleep is not lost.
+		wake: make(chan struct{}, 2*workers),
 	}
 	for i := range workers - 1 {
 		p.workers.Go(func() { p.work(i + 1) })
@@ -84,13 +86,13 @@ func (p *Pool) Workers() int { return len(p.scratch) }
 
 // Close ends the workers. No kernel may be running.
 func (p *Pool) Close() {
-	if p.wake == nil {
+	if p.closed.Swap(true) {
 		return
 	}
-	close(p.wake)
+	for range p.Workers() - 1 {
+		p.wake <- struct{}{}
+	}
 	p.workers.Wait()
-	p.wake = nil
-	p.sleepers.Store(0)
 }
 
 // run executes tasks 0…n-1 of j and returns when all have ended. If one
@@ -203,7 +205,8 @@ func (p *Pool) sleep() bool {
 	if p.claimable() && p.takeSleeper() {
 		return true
 	}
-	if _, ok := <-p.wake; !ok {
+	<-p.wake
+	if p.closed.Load() {
 		return false
 	}
 	// One wakes two, while there is work for more: the caller alone would

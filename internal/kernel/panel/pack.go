@@ -51,13 +51,18 @@ func (k *Kind) packCodes(dst []byte, m *tensor.Matrix, row, r int) {
 // packWords packs formats whose bytes only move: a scale and then codes in the
 // order of the panel, but for flipped bits.
 func (k *Kind) packWords(dst []byte, m *tensor.Matrix, row, r int, flip uint32) {
-	size, plane := m.DType.BlockBytes(), 4*Rows
+	const plane = 4 * Rows
+	size, group := m.DType.BlockBytes(), k.GroupBytes()
 	src := m.Data[row*m.DType.RowBytes(m.Cols):][:m.DType.RowBytes(m.Cols)]
-	for ; len(src) > 0; src, dst = src[size:], dst[k.GroupBytes():] {
+	for ; len(src) >= size && len(dst) >= group; src, dst = src[size:], dst[group:] {
 		binary.LittleEndian.PutUint16(dst[k.CodeBytes()+2*r:], binary.LittleEndian.Uint16(src))
-		words, codes := src[2:size], dst[4*r:k.CodeBytes()]
-		for i, at := 0, 0; at < len(codes); i, at = i+4, at+plane {
-			binary.LittleEndian.PutUint32(codes[at:], binary.LittleEndian.Uint32(words[i:])^flip)
+		// Sixteen bytes at a time, whose bounds are checked once.
+		for g := 0; g < k.Bits; g += 4 {
+			words, codes := (*[16]byte)(src[2+4*g:]), (*[3*plane + 4]byte)(dst[plane*g+4*r:])
+			binary.LittleEndian.PutUint32(codes[0:], binary.LittleEndian.Uint32(words[0:])^flip)
+			binary.LittleEndian.PutUint32(codes[plane:], binary.LittleEndian.Uint32(words[4:])^flip)
+			binary.LittleEndian.PutUint32(codes[2*plane:], binary.LittleEndian.Uint32(words[8:])^flip)
+			binary.LittleEndian.PutUint32(codes[3*plane:], binary.LittleEndian.Uint32(words[12:])^flip)
 		}
 	}
 }

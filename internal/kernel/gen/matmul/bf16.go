@@ -20,10 +20,10 @@ func dotBF16(T int) {
 	n := Load(Param("groups"), GP64())
 	a := newRows(Load(Param("a"), GP64()), T, "aStride")
 	pf := newPrefetcher(&panel.Kinds[panel.BF16], T)
-	acc := func(i int) VecPhysical { return zmm[i] }
+	acc := zmm[:2*T]
 	w0, w1, b := zmm[2*maxFloat], zmm[2*maxFloat+1], zmm[2*maxFloat+2]
-	for i := range 2 * T {
-		VPXORD(acc(i), acc(i), acc(i))
+	for _, v := range acc {
+		VPXORD(v, v, v)
 	}
 	Label("loop")
 	for pair := range panel.Block / 2 {
@@ -33,8 +33,8 @@ func dotBF16(T int) {
 		pf.line(2*pair + 1)
 		for t := range T {
 			VPBROADCASTD(a.at(t, 4*pair), b)
-			vdpbf16ps(acc(t), w0, b)
-			vdpbf16ps(acc(T+t), w1, b)
+			vdpbf16ps(acc[t], w0, b)
+			vdpbf16ps(acc[T+t], w1, b)
 		}
 	}
 	ADDQ(U32(uint32(panel.Kinds[panel.BF16].GroupBytes())), w)
@@ -42,14 +42,7 @@ func dotBF16(T int) {
 	pf.advance()
 	DECQ(n)
 	JNZ(LabelRef("loop"))
-	out := newRows(Load(Param("out"), GP64()), T, "outStride")
-	for t := range T {
-		for h := range 2 {
-			VMOVUPS(acc(h*T+t), out.at(t, line*h))
-		}
-	}
-	VZEROUPPER()
-	RET()
+	store(acc, T)
 }
 
 var zmm = [...]VecPhysical{

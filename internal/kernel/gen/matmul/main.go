@@ -126,9 +126,8 @@ func broadcast32(x uint32) VecVirtual {
 func broadcast8(x uint8) VecVirtual { return broadcast32(uint32(x) * 0x01010101) }
 
 // store writes the sums of T rows, two vectors each.
-func store(acc []VecVirtual, T int) {
-	out := rows{}
-	out = newRows(Load(Param("out"), GP64()), T, "outStride")
+func store[V Op](acc []V, T int) {
+	out := newRows(Load(Param("out"), GP64()), T, "outStride")
 	for t := range T {
 		for h := range 2 {
 			VMOVUPS(acc[h*T+t], out.at(t, line*h))
