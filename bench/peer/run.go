@@ -73,17 +73,20 @@ func runCommand(ctx context.Context, args []string) error {
 				}
 			}
 		}
-		all = append(all, c)
-	}
-	fmt.Printf("foretoken on %s\nllama.cpp of llama-cpp-python %s, %s\nMedians of %d rounds.\n", all[0].machine, release, all[0].features, *rounds)
-	for _, c := range all {
+		if len(all) == 0 {
+			fmt.Printf("foretoken on %s\nllama.cpp of llama-cpp-python %s, %s\nMedians of %d rounds.\n", c.machine, release, c.features, *rounds)
+		}
 		fmt.Println()
 		c.write(os.Stdout)
+		all = append(all, c)
+		if *out == "" {
+			continue
+		}
+		if err := writeResults(*out, all); err != nil {
+			return err
+		}
 	}
-	if *out == "" {
-		return nil
-	}
-	return writeResults(*out, all)
+	return nil
 }
 
 // find returns the path of a model of ours, or name itself.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -225,5 +226,31 @@ func TestPackQuantizes(t *testing.T) {
 	}
 	if _, err := s.Pack(matrix(t, tensor.Q4_0, 70, 64, random(1, 70*64)), 0); err == nil {
 		t.Error("Q4_0 was quantised again")
+	}
+}
+
+// What the eight segments of a split product cost: down_proj of Qwen3-0.6B.
+func BenchmarkSegments(b *testing.B) {
+	const rows, cols = 1024, 3072
+	for _, d := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_K} {
+		m := weights(d, rows, cols, rand.New(rand.NewPCG(1, 1)))
+		for _, unit := range []int{0, 1} {
+			s := newSubject(b, 1, false)
+			// Enough copies that none is in the cache.
+			copies := make([]*Weight, 64)
+			for i := range copies {
+				copies[i] = s.pack(m, unit)
+			}
+			for _, n := range []int{1, 4, 128} {
+				b.Run(fmt.Sprintf("%v/segments=%d/rows=%d", d, len(copies[0].segments), n), func(b *testing.B) {
+					x, y := random(2, n*cols), make([]float32, n*rows)
+					i := 0
+					for b.Loop() {
+						s.Pool.MatMul(x, n, Product{Y: y, W: copies[i%len(copies)]})
+						i++
+					}
+				})
+			}
+		}
 	}
 }
