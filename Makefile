@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 DIST      ?= dist
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 # Packages where goroutines meet.
-RACY      := . ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/kernel
+RACY      := . ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
 .PHONY: build install test lint fmt race cross generate generated golden tiers arm64 fuzz oracle realmodel clean
@@ -39,6 +39,7 @@ generated: generate
 # The race detector needs cgo and a C compiler.
 race:
 	CGO_ENABLED=1 go test -race $(RACY)
+	CGO_ENABLED=1 go test -race ./internal/kernel -rapid.checks=10
 
 # Vet and a binary for every platform; the linux ones must be static.
 cross: $(PLATFORMS:%=cross/%)
