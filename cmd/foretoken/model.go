@@ -23,7 +23,7 @@ type engineFlags struct {
 // dtypeFlags say in which types a model computes and remembers.
 type dtypeFlags struct {
 	DType        string `name:"dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,float32" help:"Activations: auto or float32. auto multiplies quantised weights with 8-bit activations and bfloat16 with bfloat16, where the processor has kernels for it."`
-	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,f32,f16,bf16,q8_0" help:"Keys and values of past tokens: auto, f32, f16, bf16 or q8_0. auto is f16, or f32 with --dtype float32."`
+	KVCacheDType string `name:"kv-cache-dtype" group:"engine" placeholder:"TYPE" default:"auto" enum:"auto,f32,f16,bf16,q8_0" help:"Keys and values of past tokens: auto, f32, f16, bf16 or q8_0. auto is bf16 where the processor multiplies it, else f16; f32 with --dtype float32."`
 }
 
 // Validate is called by kong.

@@ -83,7 +83,7 @@ func (d *description) print() error {
 	for _, s := range d.Types {
 		row("", "%s\t%s\t%.1f %%\ttensors: %d", s.Type, pull.ByteSize(s.Bytes), 100*float64(s.Bytes)/float64(max(d.WeightBytes, 1)), s.Tensors)
 	}
-	row("cache", "%s a token in f16, twice that in f32, about half in q8_0", pull.ByteSize(int64(d.CachePerToken)))
+	row("cache", "%s a token in 16 bits, twice that in f32, about half in q8_0", pull.ByteSize(int64(d.CachePerToken)))
 	for _, m := range d.Memory {
 		row("memory", "%s for weights and %d tokens", pull.ByteSize(m.Bytes), m.Tokens)
 	}

@@ -26,7 +26,7 @@ type Options struct {
 	Threads      int    // workers; 0: the processors that this process may use
 	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
 	DType        string // activations: auto (what kernels are fastest with) or float32
-	KVCacheDType string // auto (f16, or f32 with float32 activations), f32, f16, bf16 or q8_0
+	KVCacheDType string // auto (bf16 where the processor multiplies it, else f16; f32 with float32 activations), f32, f16, bf16 or q8_0
 	Quantize     string // round matrices of floats to q8_0, q4_0 or q4_1 while loading; "": keep them
 
 	// Progress is told how many bytes of the model's files have been prepared,
@@ -134,8 +134,11 @@ func (e *Engine) open(path string, o Options, packer *kernel.Packer) (err error)
 func (o Options) cacheType() (tensor.DType, error) {
 	switch o.KVCacheDType {
 	case "", "auto":
-		if o.DType == "float32" {
+		switch {
+		case o.DType == "float32":
 			return tensor.F32, nil
+		case kernel.ThisCPU().BF16:
+			return tensor.BF16, nil
 		}
 		return tensor.F16, nil
 	case "f32":

@@ -5,7 +5,7 @@ import "github.com/foretoken/foretoken/internal/tensor"
 func attentionFor(c CPU) attentionKernels {
 	switch c.Tier {
 	case AVX512:
-		return attentionKernels{
+		k := attentionKernels{
 			scores:    [kvKinds]func(s, q []float32, keys []byte, keyDim int, next *byte){scoresF32AVX512, scoresF16AVX512, scoresBF16AVX512, scoresQ8AVX512},
 			softmax:   softmaxAVX512,
 			values:    [kvKinds]func(out, w, spare []float32, values []byte, valueDim, from, to int, next *byte){valuesF32AVX512, valuesF16AVX512, valuesBF16AVX512, valuesQ8AVX512},
@@ -13,6 +13,11 @@ func attentionFor(c CPU) attentionKernels {
 			normalise: normaliseAVX512,
 			pack:      [kvKinds]func(dst []byte, src []float32){packF32, packF16With512, packBF16With512, packQ8AVX512},
 		}
+		if c.BF16 {
+			k.scores[kvPairs], k.values[kvPairs] = scoresPairsAVX512, valuesPairsAVX512
+			k.softmaxBF16, k.pack[kvPairs] = softmaxBF16AVX512, packBF16With512
+		}
+		return k
 	case AVX2:
 		return attentionKernels{
 			scores:    [kvKinds]func(s, q []float32, keys []byte, keyDim int, next *byte){scoresF32AVX2, scoresF16AVX2, scoresBF16AVX2, scoresQ8AVX2},

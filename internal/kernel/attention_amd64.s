@@ -21113,3 +21113,4301 @@ DATA packedOrder<>+8(SB)/8, $0x0000000500000001
 DATA packedOrder<>+16(SB)/8, $0x0000000600000002
 DATA packedOrder<>+24(SB)/8, $0x0000000700000003
 GLOBL packedOrder<>(SB), RODATA|NOPTR, $32
+
+// func scoresPairsAVX512(s []float32, q []float32, keys []byte, keyDim int, next *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·scoresPairsAVX512(SB), NOSPLIT, $0-88
+	MOVQ s_base+0(FP), AX
+	MOVQ q_base+24(FP), CX
+	MOVQ s_len+8(FP), DX
+	SHRQ $0x05, DX
+	MOVQ keyDim+72(FP), BX
+	ADDQ BX, BX
+	LEAQ (BX)(BX*2), SI
+	LEAQ (BX)(BX*4), DI
+	LEAQ (SI)(BX*4), R8
+	MOVQ next+80(FP), R9
+
+tile867:
+	CMPQ   DX, $0x00000001
+	JE     tile868
+	CMPQ   DX, $0x00000002
+	JE     tile869
+	CMPQ   DX, $0x00000003
+	JE     tile870
+	CMPQ   DX, $0x00000004
+	JE     tile871
+	CMPQ   DX, $0x00000005
+	JE     tile872
+	CMPQ   DX, $0x00000006
+	JE     tile873
+	CMPQ   DX, $0x00000007
+	JE     tile874
+	TESTQ  DX, DX
+	JZ     done866
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   keys_base+48(FP), R10
+	MOVQ   keyDim+72(FP), R11
+	SHRQ   $0x01, R11
+	MOVQ   CX, R12
+
+loop875:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VPBROADCASTD (R12), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD (R12)(BX*1), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD (R12)(BX*2), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD (R12)(SI*1), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfa
+	VPBROADCASTD (R12)(BX*4), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD (R12)(DI*1), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD (R12)(SI*2), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD (R12)(R8*1), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfa
+	ADDQ         $0x00000080, R10
+	ADDQ         $0x00000004, R12
+	DECQ         R11
+	JNZ          loop875
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, 512(AX)
+	VMOVUPS      Z9, 576(AX)
+	VMOVUPS      Z10, 640(AX)
+	VMOVUPS      Z11, 704(AX)
+	VMOVUPS      Z12, 768(AX)
+	VMOVUPS      Z13, 832(AX)
+	VMOVUPS      Z14, 896(AX)
+	VMOVUPS      Z15, 960(AX)
+	MOVQ         keys_base+48(FP), R9
+	ADDQ         $0x00000400, AX
+	LEAQ         (CX)(R8*1), CX
+	LEAQ         (CX)(BX*1), CX
+	SUBQ         $0x00000008, DX
+	JMP          tile867
+
+tile868:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), SI
+	SHRQ   $0x01, SI
+	MOVQ   CX, DI
+
+loop876:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VPBROADCASTD (DI), Z2
+	VMOVUPS      (DX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	VMOVUPS      64(DX), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xca
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, DI
+	DECQ         SI
+	JNZ          loop876
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000080, AX
+	LEAQ         (CX), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile869:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), SI
+	SHRQ   $0x01, SI
+	MOVQ   CX, DI
+
+loop877:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	VPBROADCASTD (DI), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (DI)(BX*1), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, DI
+	DECQ         SI
+	JNZ          loop877
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000100, AX
+	LEAQ         (CX)(BX*1), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile870:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), SI
+	SHRQ   $0x01, SI
+	MOVQ   CX, DI
+
+loop878:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	VPBROADCASTD (DI), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (DI)(BX*1), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (DI)(BX*2), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, DI
+	DECQ         SI
+	JNZ          loop878
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000180, AX
+	LEAQ         (CX)(BX*2), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile871:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), DI
+	SHRQ   $0x01, DI
+	MOVQ   CX, R8
+
+loop879:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	VPBROADCASTD (R8), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD (R8)(BX*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD (R8)(BX*2), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD (R8)(SI*1), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfa
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, R8
+	DECQ         DI
+	JNZ          loop879
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000200, AX
+	LEAQ         (CX)(SI*1), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile872:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), DI
+	SHRQ   $0x01, DI
+	MOVQ   CX, R8
+
+loop880:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z10
+	VMOVUPS      64(DX), Z11
+	VPBROADCASTD (R8), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	VPBROADCASTD (R8)(BX*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD (R8)(BX*2), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xec
+	VPBROADCASTD (R8)(SI*1), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfc
+	VPBROADCASTD (R8)(BX*4), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, R8
+	DECQ         DI
+	JNZ          loop880
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, 512(AX)
+	VMOVUPS      Z9, 576(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000280, AX
+	LEAQ         (CX)(BX*4), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile873:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), R8
+	SHRQ   $0x01, R8
+	MOVQ   CX, R10
+
+loop881:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z12
+	VMOVUPS      64(DX), Z13
+	VPBROADCASTD (R10), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (R10)(BX*1), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	VPBROADCASTD (R10)(BX*2), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xee
+	VPBROADCASTD (R10)(SI*1), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfe
+	VPBROADCASTD (R10)(BX*4), Z14
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD (R10)(DI*1), Z14
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, R10
+	DECQ         R8
+	JNZ          loop881
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, 512(AX)
+	VMOVUPS      Z9, 576(AX)
+	VMOVUPS      Z10, 640(AX)
+	VMOVUPS      Z11, 704(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000300, AX
+	LEAQ         (CX)(DI*1), AX
+	LEAQ         (AX)(BX*1), CX
+	JMP          done866
+
+tile874:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   keys_base+48(FP), DX
+	MOVQ   keyDim+72(FP), R8
+	SHRQ   $0x01, R8
+	MOVQ   CX, R10
+
+loop882:
+	PREFETCHT1   (R9)
+	PREFETCHT1   64(R9)
+	ADDQ         $0x00000080, R9
+	VMOVUPS      (DX), Z14
+	VMOVUPS      64(DX), Z15
+	VPBROADCASTD (R10), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (R10)(BX*1), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R10)(BX*2), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	VPBROADCASTD (R10)(SI*1), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf8
+	VPBROADCASTD (R10)(BX*4), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD (R10)(DI*1), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD (R10)(SI*2), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, R10
+	DECQ         R8
+	JNZ          loop882
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, 512(AX)
+	VMOVUPS      Z9, 576(AX)
+	VMOVUPS      Z10, 640(AX)
+	VMOVUPS      Z11, 704(AX)
+	VMOVUPS      Z12, 768(AX)
+	VMOVUPS      Z13, 832(AX)
+	MOVQ         keys_base+48(FP), DX
+	MOVQ         DX, R9
+	ADDQ         $0x00000380, AX
+	LEAQ         (CX)(SI*2), AX
+	LEAQ         (AX)(BX*1), CX
+
+done866:
+	VZEROUPPER
+	RET
+
+// func softmaxBF16AVX512(s []float32, lanes []uint32, high []float32, sum []float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·softmaxBF16AVX512(SB), NOSPLIT, $0-100
+	MOVQ         s_base+0(FP), AX
+	MOVQ         lanes_base+24(FP), CX
+	MOVQ         lanes_len+32(FP), DX
+	MOVQ         high_base+48(FP), BX
+	MOVQ         sum_base+72(FP), SI
+	VBROADCASTSS scale+96(FP), Z0
+	TESTQ        DX, DX
+	JZ           done
+
+loop:
+	VBROADCASTSS  constff800000<>+0(SB), Z3
+	KMOVD         (CX), K1
+	KSHIFTRD      $0x10, K1, K2
+	VMULPS        (AX), Z0, Z1
+	VBLENDMPS     Z1, Z3, K1, Z1
+	VMULPS        64(AX), Z0, Z2
+	VBLENDMPS     Z2, Z3, K2, Z2
+	VBROADCASTSS  constff7fffff<>+0(SB), Z4
+	VMAXPS        Z4, Z1, Z3
+	VMAXPS        Z4, Z2, Z4
+	VMAXPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VMAXPS        Y4, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X4
+	VMAXPS        X4, X3, X3
+	VPERMILPS     $0x0e, X3, X4
+	VMAXPS        X4, X3, X3
+	VPERMILPS     $0x01, X3, X4
+	VMAXPS        X4, X3, X3
+	VMOVSS        X3, (BX)
+	VBROADCASTSS  X3, Z3
+	VSUBPS        Z3, Z1, Z1
+	VSUBPS        Z3, Z2, Z2
+	VBROADCASTSS  const42b20000<>+0(SB), Z3
+	VMINPS        Z1, Z3, Z1
+	VMINPS        Z2, Z3, Z2
+	VBROADCASTSS  constc2ae0000<>+0(SB), Z3
+	VMAXPS        Z1, Z3, Z1
+	VMAXPS        Z2, Z3, Z2
+	VBROADCASTSS  const4b40007e<>+0(SB), Z4
+	VBROADCASTSS  const4b40007e<>+0(SB), Z5
+	VBROADCASTSS  const3fb8aa3b<>+0(SB), Z3
+	VFMADD231PS   Z3, Z1, Z4
+	VFMADD231PS   Z3, Z2, Z5
+	VBROADCASTSS  const4b40007e<>+0(SB), Z3
+	VSUBPS        Z3, Z4, Z6
+	VSUBPS        Z3, Z5, Z7
+	VBROADCASTSS  const3f318000<>+0(SB), Z3
+	VFNMADD231PS  Z3, Z6, Z1
+	VFNMADD231PS  Z3, Z7, Z2
+	VBROADCASTSS  constb95e8083<>+0(SB), Z3
+	VFNMADD231PS  Z3, Z6, Z1
+	VFNMADD231PS  Z3, Z7, Z2
+	VPSLLD        $0x17, Z4, Z4
+	VPSLLD        $0x17, Z5, Z5
+	VBROADCASTSS  const3b3511e8<>+0(SB), Z6
+	VBROADCASTSS  const3b3511e8<>+0(SB), Z7
+	VBROADCASTSS  const3c891d10<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VBROADCASTSS  const3daaac79<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VBROADCASTSS  const3eaaaa49<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VBROADCASTSS  const3f7ffffe<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VBROADCASTSS  const40000000<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VBROADCASTSS  const40000000<>+0(SB), Z3
+	VFMADD213PS   Z3, Z1, Z6
+	VFMADD213PS   Z3, Z2, Z7
+	VMULPS        Z6, Z4, Z1
+	VMULPS        Z7, Z5, Z2
+	VCMPPS        $0x07, Z1, Z1, K1
+	VPSRLD        $0x10, Z1, Z3
+	VPANDD.BCST   const00000001<>+0(SB), Z3, Z3
+	VPADDD.BCST   const00007fff<>+0(SB), Z3, Z3
+	VPADDD        Z1, Z3, Z3
+	VPANDD.BCST   constffff0000<>+0(SB), Z3, K1, Z1
+	VCMPPS        $0x07, Z2, Z2, K1
+	VPSRLD        $0x10, Z2, Z3
+	VPANDD.BCST   const00000001<>+0(SB), Z3, Z3
+	VPADDD.BCST   const00007fff<>+0(SB), Z3, Z3
+	VPADDD        Z2, Z3, Z3
+	VPANDD.BCST   constffff0000<>+0(SB), Z3, K1, Z2
+	VMOVUPS       Z1, (AX)
+	VMOVUPS       Z2, 64(AX)
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x0e, X1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x01, X1, X2
+	VADDPS        X2, X1, X1
+	VMOVSS        X1, (SI)
+	ADDQ          $0x00000080, AX
+	ADDQ          $0x00000004, CX
+	ADDQ          $0x00000004, BX
+	ADDQ          $0x00000004, SI
+	DECQ          DX
+	JNZ           loop
+
+done:
+	VZEROUPPER
+	RET
+
+DATA constffff0000<>+0(SB)/8, $0xffff0000ffff0000
+DATA constffff0000<>+8(SB)/8, $0xffff0000ffff0000
+DATA constffff0000<>+16(SB)/8, $0xffff0000ffff0000
+DATA constffff0000<>+24(SB)/8, $0xffff0000ffff0000
+GLOBL constffff0000<>(SB), RODATA|NOPTR, $32
+
+// func valuesPairsAVX512(out []float32, w []float32, spare []float32, values []byte, valueDim int, from int, to int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·valuesPairsAVX512(SB), NOSPLIT, $8-128
+	MOVQ out_base+0(FP), AX
+	MOVQ w_base+24(FP), DX
+	MOVQ w_len+32(FP), BX
+	MOVQ next+120(FP), DI
+	SHRQ $0x05, BX
+	MOVQ valueDim+96(FP), R8
+	SHLQ $0x02, R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile884:
+	CMPQ      BX, $0x00000001
+	JE        tile885
+	CMPQ      BX, $0x00000002
+	JE        tile886
+	CMPQ      BX, $0x00000003
+	JE        tile887
+	CMPQ      BX, $0x00000004
+	JE        tile888
+	CMPQ      BX, $0x00000005
+	JE        tile889
+	CMPQ      BX, $0x00000006
+	JE        tile890
+	CMPQ      BX, $0x00000007
+	JE        tile891
+	TESTQ     BX, BX
+	JZ        done883
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), R12
+	MOVQ      spare_base+48(FP), R13
+	XORQ      R14, R14
+	XORQ      SI, SI
+	BTSQ      CX, R14
+	BTSQ      R12, SI
+	SUBQ      R14, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R13)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R13)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R13)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R13)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R13)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R13)
+	VMOVUPS.Z 384(DX), K1, Z6
+	VPSRLD    $0x10, Z6, Z6
+	VPMOVDW   Z6, 192(R13)
+	VMOVUPS.Z 448(DX), K2, Z7
+	VPSRLD    $0x10, Z7, Z7
+	VPMOVDW   Z7, 224(R13)
+	VMOVUPS.Z 512(DX), K1, Z8
+	VPSRLD    $0x10, Z8, Z8
+	VPMOVDW   Z8, 256(R13)
+	VMOVUPS.Z 576(DX), K2, Z9
+	VPSRLD    $0x10, Z9, Z9
+	VPMOVDW   Z9, 288(R13)
+	VMOVUPS.Z 640(DX), K1, Z10
+	VPSRLD    $0x10, Z10, Z10
+	VPMOVDW   Z10, 320(R13)
+	VMOVUPS.Z 704(DX), K2, Z11
+	VPSRLD    $0x10, Z11, Z11
+	VPMOVDW   Z11, 352(R13)
+	VMOVUPS.Z 768(DX), K1, Z12
+	VPSRLD    $0x10, Z12, Z12
+	VPMOVDW   Z12, 384(R13)
+	VMOVUPS.Z 832(DX), K2, Z13
+	VPSRLD    $0x10, Z13, Z13
+	VPMOVDW   Z13, 416(R13)
+	VMOVUPS.Z 896(DX), K1, Z14
+	VPSRLD    $0x10, Z14, Z14
+	VPMOVDW   Z14, 448(R13)
+	VMOVUPS.Z 960(DX), K2, Z15
+	VPSRLD    $0x10, Z15, Z15
+	VPMOVDW   Z15, 480(R13)
+	MOVQ      values_base+72(FP), R12
+	MOVQ      valueDim+96(FP), R13
+
+dims892:
+	CMPQ    R13, $0x00000020
+	JB      rest893
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	VMOVUPS (AX)(R9*1), Z6
+	VMOVUPS 64(AX)(R9*1), Z7
+	VMOVUPS (AX)(R8*4), Z8
+	VMOVUPS 64(AX)(R8*4), Z9
+	VMOVUPS (AX)(R10*1), Z10
+	VMOVUPS 64(AX)(R10*1), Z11
+	VMOVUPS (AX)(R9*2), Z12
+	VMOVUPS 64(AX)(R9*2), Z13
+	VMOVUPS (AX)(R11*1), Z14
+	VMOVUPS 64(AX)(R11*1), Z15
+	MOVQ    from+104(FP), R14
+	MOVQ    spare_base+48(FP), R15
+	ANDQ    $-2, R14
+	MOVQ    SI, BP
+	MOVQ    R14, CX
+	SHRQ    CL, BP
+	LEAQ    (R15)(R14*2), R15
+	SHRQ    $0x01, R14
+	MOVQ    R8, CX
+	IMULQ   R14, CX
+	ADDQ    R12, CX
+
+loop894:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         BP, R14
+	ANDQ         $0x00000003, R14
+	IMUL3Q       $0x55555555, R14, R14
+	KMOVD        R14, K1
+	VMOVDQU16.Z  (CX), K1, Z16
+	VMOVDQU16.Z  64(CX), K1, Z17
+	VPBROADCASTD (R15), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD 64(R15), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD 128(R15), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD 192(R15), Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfa
+	VPBROADCASTD 256(R15), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD 320(R15), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD 384(R15), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD 448(R15), Z18
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfa
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R15
+	SHRQ         $0x02, BP
+	JNZ          loop894
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	VMOVUPS      Z6, (AX)(R9*1)
+	VMOVUPS      Z7, 64(AX)(R9*1)
+	VMOVUPS      Z8, (AX)(R8*4)
+	VMOVUPS      Z9, 64(AX)(R8*4)
+	VMOVUPS      Z10, (AX)(R10*1)
+	VMOVUPS      Z11, 64(AX)(R10*1)
+	VMOVUPS      Z12, (AX)(R9*2)
+	VMOVUPS      Z13, 64(AX)(R9*2)
+	VMOVUPS      Z14, (AX)(R11*1)
+	VMOVUPS      Z15, 64(AX)(R11*1)
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R13
+	JMP          dims892
+
+rest893:
+dims895:
+	CMPQ    R13, $0x00000010
+	JB      rest896
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R8*4), Z4
+	VMOVUPS (AX)(R10*1), Z5
+	VMOVUPS (AX)(R9*2), Z6
+	VMOVUPS (AX)(R11*1), Z7
+	MOVQ    from+104(FP), R14
+	MOVQ    spare_base+48(FP), R15
+	ANDQ    $-2, R14
+	MOVQ    SI, BP
+	MOVQ    R14, CX
+	SHRQ    CL, BP
+	LEAQ    (R15)(R14*2), R15
+	SHRQ    $0x01, R14
+	MOVQ    R8, CX
+	IMULQ   R14, CX
+	ADDQ    R12, CX
+
+loop897:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         BP, R14
+	ANDQ         $0x00000003, R14
+	IMUL3Q       $0x55555555, R14, R14
+	KMOVD        R14, K1
+	VMOVDQU16.Z  (CX), K1, Z8
+	VPBROADCASTD (R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc1
+	VPBROADCASTD 64(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc9
+	VPBROADCASTD 128(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd1
+	VPBROADCASTD 192(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd9
+	VPBROADCASTD 256(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe1
+	VPBROADCASTD 320(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	VPBROADCASTD 384(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf1
+	VPBROADCASTD 448(R15), Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf9
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R15
+	SHRQ         $0x02, BP
+	JNZ          loop897
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	VMOVUPS      Z3, (AX)(R9*1)
+	VMOVUPS      Z4, (AX)(R8*4)
+	VMOVUPS      Z5, (AX)(R10*1)
+	VMOVUPS      Z6, (AX)(R9*2)
+	VMOVUPS      Z7, (AX)(R11*1)
+	ADDQ         $0x00000040, R12
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R13
+	JMP          dims895
+
+rest896:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000400, DX
+	LEAQ (AX)(R11*1), AX
+	SUBQ $0x00000008, BX
+	JMP  tile884
+
+tile885:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R9
+	XORQ      R10, R10
+	XORQ      SI, SI
+	BTSQ      CX, R10
+	BTSQ      BX, SI
+	SUBQ      R10, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R9)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R9)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R9
+
+dims898:
+	CMPQ    R9, $0x00000080
+	JB      rest899
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS 256(AX), Z4
+	VMOVUPS 320(AX), Z5
+	VMOVUPS 384(AX), Z6
+	VMOVUPS 448(AX), Z7
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop900:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	PREFETCHT1   256(DI)
+	PREFETCHT1   320(DI)
+	PREFETCHT1   384(DI)
+	PREFETCHT1   448(DI)
+	ADDQ         $0x00000200, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z8
+	VMOVDQU16.Z  (CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VMOVDQU16.Z  64(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VMOVDQU16.Z  128(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VMOVDQU16.Z  192(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VMOVDQU16.Z  256(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VMOVDQU16.Z  320(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	VMOVDQU16.Z  384(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf0
+	VMOVDQU16.Z  448(CX), K1, Z9
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf8
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop900
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	ADDQ         $0x00000200, BX
+	ADDQ         $0x00000200, AX
+	SUBQ         $0x00000080, R9
+	JMP          dims898
+
+rest899:
+dims901:
+	CMPQ    R9, $0x00000040
+	JB      rest902
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop903:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z4
+	VMOVDQU16.Z  (CX), K1, Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VMOVDQU16.Z  64(CX), K1, Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	VMOVDQU16.Z  128(CX), K1, Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	VMOVDQU16.Z  192(CX), K1, Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdc
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop903
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R9
+	JMP          dims901
+
+rest902:
+dims904:
+	CMPQ    R9, $0x00000020
+	JB      rest905
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop906:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z2
+	VMOVDQU16.Z  (CX), K1, Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	VMOVDQU16.Z  64(CX), K1, Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xca
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop906
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R9
+	JMP          dims904
+
+rest905:
+dims907:
+	CMPQ    R9, $0x00000010
+	JB      rest908
+	VMOVUPS (AX), Z0
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop909:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (CX), K1, Z1
+	VPBROADCASTD (R11), Z2
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x76
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop909
+	VMOVUPS      Z0, (AX)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R9
+	JMP          dims907
+
+rest908:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000080, DX
+	LEAQ (AX), AX
+	JMP  done883
+
+tile886:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R9
+	XORQ      R10, R10
+	XORQ      SI, SI
+	BTSQ      CX, R10
+	BTSQ      BX, SI
+	SUBQ      R10, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R9)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R9)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R9)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R9)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R9
+
+dims910:
+	CMPQ    R9, $0x00000080
+	JB      rest911
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS 256(AX), Z4
+	VMOVUPS 320(AX), Z5
+	VMOVUPS 384(AX), Z6
+	VMOVUPS 448(AX), Z7
+	VMOVUPS (AX)(R8*1), Z8
+	VMOVUPS 64(AX)(R8*1), Z9
+	VMOVUPS 128(AX)(R8*1), Z10
+	VMOVUPS 192(AX)(R8*1), Z11
+	VMOVUPS 256(AX)(R8*1), Z12
+	VMOVUPS 320(AX)(R8*1), Z13
+	VMOVUPS 384(AX)(R8*1), Z14
+	VMOVUPS 448(AX)(R8*1), Z15
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop912:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	PREFETCHT1   256(DI)
+	PREFETCHT1   320(DI)
+	PREFETCHT1   384(DI)
+	PREFETCHT1   448(DI)
+	ADDQ         $0x00000200, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z16
+	VPBROADCASTD 64(R11), Z17
+	VMOVDQU16.Z  (CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc1
+	VMOVDQU16.Z  64(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc9
+	VMOVDQU16.Z  128(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd1
+	VMOVDQU16.Z  192(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd8
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd9
+	VMOVDQU16.Z  256(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe1
+	VMOVDQU16.Z  320(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe8
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe9
+	VMOVDQU16.Z  384(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf1
+	VMOVDQU16.Z  448(CX), K1, Z18
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf8
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf9
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop912
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, (AX)(R8*1)
+	VMOVUPS      Z9, 64(AX)(R8*1)
+	VMOVUPS      Z10, 128(AX)(R8*1)
+	VMOVUPS      Z11, 192(AX)(R8*1)
+	VMOVUPS      Z12, 256(AX)(R8*1)
+	VMOVUPS      Z13, 320(AX)(R8*1)
+	VMOVUPS      Z14, 384(AX)(R8*1)
+	VMOVUPS      Z15, 448(AX)(R8*1)
+	ADDQ         $0x00000200, BX
+	ADDQ         $0x00000200, AX
+	SUBQ         $0x00000080, R9
+	JMP          dims910
+
+rest911:
+dims913:
+	CMPQ    R9, $0x00000040
+	JB      rest914
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(R8*1), Z4
+	VMOVUPS 64(AX)(R8*1), Z5
+	VMOVUPS 128(AX)(R8*1), Z6
+	VMOVUPS 192(AX)(R8*1), Z7
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop915:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z8
+	VPBROADCASTD 64(R11), Z9
+	VMOVDQU16.Z  (CX), K1, Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe1
+	VMOVDQU16.Z  64(CX), K1, Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe9
+	VMOVDQU16.Z  128(CX), K1, Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf1
+	VMOVDQU16.Z  192(CX), K1, Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf9
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop915
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, (AX)(R8*1)
+	VMOVUPS      Z5, 64(AX)(R8*1)
+	VMOVUPS      Z6, 128(AX)(R8*1)
+	VMOVUPS      Z7, 192(AX)(R8*1)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R9
+	JMP          dims913
+
+rest914:
+dims916:
+	CMPQ    R9, $0x00000020
+	JB      rest917
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop918:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (CX), K1, Z4
+	VMOVDQU16.Z  64(CX), K1, Z5
+	VPBROADCASTD (R11), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD 64(R11), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop918
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R9
+	JMP          dims916
+
+rest917:
+dims919:
+	CMPQ    R9, $0x00000010
+	JB      rest920
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop921:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (CX), K1, Z2
+	VPBROADCASTD (R11), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc3
+	VPBROADCASTD 64(R11), Z3
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x6e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcb
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop921
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R9
+	JMP          dims919
+
+rest920:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000100, DX
+	LEAQ (AX)(R8*1), AX
+	JMP  done883
+
+tile887:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R9
+	XORQ      R10, R10
+	XORQ      SI, SI
+	BTSQ      CX, R10
+	BTSQ      BX, SI
+	SUBQ      R10, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R9)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R9)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R9)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R9)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R9)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R9)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R9
+
+dims922:
+	CMPQ    R9, $0x00000080
+	JB      rest923
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS 256(AX), Z4
+	VMOVUPS 320(AX), Z5
+	VMOVUPS 384(AX), Z6
+	VMOVUPS 448(AX), Z7
+	VMOVUPS (AX)(R8*1), Z8
+	VMOVUPS 64(AX)(R8*1), Z9
+	VMOVUPS 128(AX)(R8*1), Z10
+	VMOVUPS 192(AX)(R8*1), Z11
+	VMOVUPS 256(AX)(R8*1), Z12
+	VMOVUPS 320(AX)(R8*1), Z13
+	VMOVUPS 384(AX)(R8*1), Z14
+	VMOVUPS 448(AX)(R8*1), Z15
+	VMOVUPS (AX)(R8*2), Z16
+	VMOVUPS 64(AX)(R8*2), Z17
+	VMOVUPS 128(AX)(R8*2), Z18
+	VMOVUPS 192(AX)(R8*2), Z19
+	VMOVUPS 256(AX)(R8*2), Z20
+	VMOVUPS 320(AX)(R8*2), Z21
+	VMOVUPS 384(AX)(R8*2), Z22
+	VMOVUPS 448(AX)(R8*2), Z23
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop924:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	PREFETCHT1   256(DI)
+	PREFETCHT1   320(DI)
+	PREFETCHT1   384(DI)
+	PREFETCHT1   448(DI)
+	ADDQ         $0x00000200, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z24
+	VPBROADCASTD 64(R11), Z25
+	VPBROADCASTD 128(R11), Z26
+	VMOVDQU16.Z  (CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc1
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc2
+	VMOVDQU16.Z  64(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc9
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xca
+	VMOVDQU16.Z  128(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd1
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd2
+	VMOVDQU16.Z  192(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd9
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xda
+	VMOVDQU16.Z  256(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe1
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe2
+	VMOVDQU16.Z  320(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe9
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xea
+	VMOVDQU16.Z  384(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf1
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf2
+	VMOVDQU16.Z  448(CX), K1, Z27
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf9
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfa
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop924
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, 256(AX)
+	VMOVUPS      Z5, 320(AX)
+	VMOVUPS      Z6, 384(AX)
+	VMOVUPS      Z7, 448(AX)
+	VMOVUPS      Z8, (AX)(R8*1)
+	VMOVUPS      Z9, 64(AX)(R8*1)
+	VMOVUPS      Z10, 128(AX)(R8*1)
+	VMOVUPS      Z11, 192(AX)(R8*1)
+	VMOVUPS      Z12, 256(AX)(R8*1)
+	VMOVUPS      Z13, 320(AX)(R8*1)
+	VMOVUPS      Z14, 384(AX)(R8*1)
+	VMOVUPS      Z15, 448(AX)(R8*1)
+	VMOVUPS      Z16, (AX)(R8*2)
+	VMOVUPS      Z17, 64(AX)(R8*2)
+	VMOVUPS      Z18, 128(AX)(R8*2)
+	VMOVUPS      Z19, 192(AX)(R8*2)
+	VMOVUPS      Z20, 256(AX)(R8*2)
+	VMOVUPS      Z21, 320(AX)(R8*2)
+	VMOVUPS      Z22, 384(AX)(R8*2)
+	VMOVUPS      Z23, 448(AX)(R8*2)
+	ADDQ         $0x00000200, BX
+	ADDQ         $0x00000200, AX
+	SUBQ         $0x00000080, R9
+	JMP          dims922
+
+rest923:
+dims925:
+	CMPQ    R9, $0x00000040
+	JB      rest926
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(R8*1), Z4
+	VMOVUPS 64(AX)(R8*1), Z5
+	VMOVUPS 128(AX)(R8*1), Z6
+	VMOVUPS 192(AX)(R8*1), Z7
+	VMOVUPS (AX)(R8*2), Z8
+	VMOVUPS 64(AX)(R8*2), Z9
+	VMOVUPS 128(AX)(R8*2), Z10
+	VMOVUPS 192(AX)(R8*2), Z11
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop927:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VPBROADCASTD (R11), Z12
+	VPBROADCASTD 64(R11), Z13
+	VPBROADCASTD 128(R11), Z14
+	VMOVDQU16.Z  (CX), K1, Z15
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe5
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VMOVDQU16.Z  64(CX), K1, Z15
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xed
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VMOVDQU16.Z  128(CX), K1, Z15
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf5
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VMOVDQU16.Z  192(CX), K1, Z15
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdc
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfd
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop927
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, (AX)(R8*1)
+	VMOVUPS      Z5, 64(AX)(R8*1)
+	VMOVUPS      Z6, 128(AX)(R8*1)
+	VMOVUPS      Z7, 192(AX)(R8*1)
+	VMOVUPS      Z8, (AX)(R8*2)
+	VMOVUPS      Z9, 64(AX)(R8*2)
+	VMOVUPS      Z10, 128(AX)(R8*2)
+	VMOVUPS      Z11, 192(AX)(R8*2)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R9
+	JMP          dims925
+
+rest926:
+dims928:
+	CMPQ    R9, $0x00000020
+	JB      rest929
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop930:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (CX), K1, Z6
+	VMOVDQU16.Z  64(CX), K1, Z7
+	VPBROADCASTD (R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD 64(R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 128(R11), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop930
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R9
+	JMP          dims928
+
+rest929:
+dims931:
+	CMPQ    R9, $0x00000010
+	JB      rest932
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	MOVQ    from+104(FP), R10
+	MOVQ    spare_base+48(FP), R11
+	ANDQ    $-2, R10
+	MOVQ    SI, R12
+	MOVQ    R10, CX
+	SHRQ    CL, R12
+	LEAQ    (R11)(R10*2), R11
+	SHRQ    $0x01, R10
+	MOVQ    R8, CX
+	IMULQ   R10, CX
+	ADDQ    BX, CX
+
+loop933:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R12, R10
+	ANDQ         $0x00000003, R10
+	IMUL3Q       $0x55555555, R10, R10
+	KMOVD        R10, K1
+	VMOVDQU16.Z  (CX), K1, Z3
+	VPBROADCASTD (R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	VPBROADCASTD 64(R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	VPBROADCASTD 128(R11), Z4
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x66
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R11
+	SHRQ         $0x02, R12
+	JNZ          loop933
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R9
+	JMP          dims931
+
+rest932:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000180, DX
+	LEAQ (AX)(R8*2), AX
+	JMP  done883
+
+tile888:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R10
+	XORQ      R11, R11
+	XORQ      SI, SI
+	BTSQ      CX, R11
+	BTSQ      BX, SI
+	SUBQ      R11, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R10)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R10)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R10)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R10)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R10)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R10)
+	VMOVUPS.Z 384(DX), K1, Z6
+	VPSRLD    $0x10, Z6, Z6
+	VPMOVDW   Z6, 192(R10)
+	VMOVUPS.Z 448(DX), K2, Z7
+	VPSRLD    $0x10, Z7, Z7
+	VPMOVDW   Z7, 224(R10)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R10
+
+dims934:
+	CMPQ    R10, $0x00000040
+	JB      rest935
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(R8*1), Z4
+	VMOVUPS 64(AX)(R8*1), Z5
+	VMOVUPS 128(AX)(R8*1), Z6
+	VMOVUPS 192(AX)(R8*1), Z7
+	VMOVUPS (AX)(R8*2), Z8
+	VMOVUPS 64(AX)(R8*2), Z9
+	VMOVUPS 128(AX)(R8*2), Z10
+	VMOVUPS 192(AX)(R8*2), Z11
+	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS 64(AX)(R9*1), Z13
+	VMOVUPS 128(AX)(R9*1), Z14
+	VMOVUPS 192(AX)(R9*1), Z15
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop936:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z16
+	VMOVDQU16.Z  64(CX), K1, Z17
+	VMOVDQU16.Z  128(CX), K1, Z18
+	VMOVDQU16.Z  192(CX), K1, Z19
+	VPBROADCASTD (R12), Z20
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x66
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 64(R12), Z20
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xec
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x66
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfc
+	VPBROADCASTD 128(R12), Z20
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x66
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 192(R12), Z20
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x7e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x76
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xec
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x6e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x66
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfc
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop936
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, (AX)(R8*1)
+	VMOVUPS      Z5, 64(AX)(R8*1)
+	VMOVUPS      Z6, 128(AX)(R8*1)
+	VMOVUPS      Z7, 192(AX)(R8*1)
+	VMOVUPS      Z8, (AX)(R8*2)
+	VMOVUPS      Z9, 64(AX)(R8*2)
+	VMOVUPS      Z10, 128(AX)(R8*2)
+	VMOVUPS      Z11, 192(AX)(R8*2)
+	VMOVUPS      Z12, (AX)(R9*1)
+	VMOVUPS      Z13, 64(AX)(R9*1)
+	VMOVUPS      Z14, 128(AX)(R9*1)
+	VMOVUPS      Z15, 192(AX)(R9*1)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R10
+	JMP          dims934
+
+rest935:
+dims937:
+	CMPQ    R10, $0x00000020
+	JB      rest938
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	VMOVUPS (AX)(R9*1), Z6
+	VMOVUPS 64(AX)(R9*1), Z7
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop939:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z8
+	VMOVDQU16.Z  64(CX), K1, Z9
+	VPBROADCASTD (R12), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xca
+	VPBROADCASTD 64(R12), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xda
+	VPBROADCASTD 128(R12), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xea
+	VPBROADCASTD 192(R12), Z10
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x3e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf2
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x36
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfa
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop939
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	VMOVUPS      Z6, (AX)(R9*1)
+	VMOVUPS      Z7, 64(AX)(R9*1)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R10
+	JMP          dims937
+
+rest938:
+dims940:
+	CMPQ    R10, $0x00000010
+	JB      rest941
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	VMOVUPS (AX)(R9*1), Z3
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop942:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z4
+	VPBROADCASTD (R12), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc5
+	VPBROADCASTD 64(R12), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcd
+	VPBROADCASTD 128(R12), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd5
+	VPBROADCASTD 192(R12), Z5
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x5e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdd
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop942
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	VMOVUPS      Z3, (AX)(R9*1)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R10
+	JMP          dims940
+
+rest941:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000200, DX
+	LEAQ (AX)(R9*1), AX
+	JMP  done883
+
+tile889:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R10
+	XORQ      R11, R11
+	XORQ      SI, SI
+	BTSQ      CX, R11
+	BTSQ      BX, SI
+	SUBQ      R11, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R10)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R10)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R10)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R10)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R10)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R10)
+	VMOVUPS.Z 384(DX), K1, Z6
+	VPSRLD    $0x10, Z6, Z6
+	VPMOVDW   Z6, 192(R10)
+	VMOVUPS.Z 448(DX), K2, Z7
+	VPSRLD    $0x10, Z7, Z7
+	VPMOVDW   Z7, 224(R10)
+	VMOVUPS.Z 512(DX), K1, Z8
+	VPSRLD    $0x10, Z8, Z8
+	VPMOVDW   Z8, 256(R10)
+	VMOVUPS.Z 576(DX), K2, Z9
+	VPSRLD    $0x10, Z9, Z9
+	VPMOVDW   Z9, 288(R10)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R10
+
+dims943:
+	CMPQ    R10, $0x00000040
+	JB      rest944
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(R8*1), Z4
+	VMOVUPS 64(AX)(R8*1), Z5
+	VMOVUPS 128(AX)(R8*1), Z6
+	VMOVUPS 192(AX)(R8*1), Z7
+	VMOVUPS (AX)(R8*2), Z8
+	VMOVUPS 64(AX)(R8*2), Z9
+	VMOVUPS 128(AX)(R8*2), Z10
+	VMOVUPS 192(AX)(R8*2), Z11
+	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS 64(AX)(R9*1), Z13
+	VMOVUPS 128(AX)(R9*1), Z14
+	VMOVUPS 192(AX)(R9*1), Z15
+	VMOVUPS (AX)(R8*4), Z16
+	VMOVUPS 64(AX)(R8*4), Z17
+	VMOVUPS 128(AX)(R8*4), Z18
+	VMOVUPS 192(AX)(R8*4), Z19
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop945:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z20
+	VMOVDQU16.Z  64(CX), K1, Z21
+	VMOVDQU16.Z  128(CX), K1, Z22
+	VMOVDQU16.Z  192(CX), K1, Z23
+	VPBROADCASTD (R12), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x5e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x56
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x4e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x46
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 64(R12), Z24
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x5e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x56
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe8
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x4e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x46
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf8
+	VPBROADCASTD 128(R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x5e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x56
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x4e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x46
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 192(R12), Z24
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x5e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x56
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe8
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x4e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x46
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf8
+	VPBROADCASTD 256(R12), Z24
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x5e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x56
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc8
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x4e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x46
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd8
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop945
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, (AX)(R8*1)
+	VMOVUPS      Z5, 64(AX)(R8*1)
+	VMOVUPS      Z6, 128(AX)(R8*1)
+	VMOVUPS      Z7, 192(AX)(R8*1)
+	VMOVUPS      Z8, (AX)(R8*2)
+	VMOVUPS      Z9, 64(AX)(R8*2)
+	VMOVUPS      Z10, 128(AX)(R8*2)
+	VMOVUPS      Z11, 192(AX)(R8*2)
+	VMOVUPS      Z12, (AX)(R9*1)
+	VMOVUPS      Z13, 64(AX)(R9*1)
+	VMOVUPS      Z14, 128(AX)(R9*1)
+	VMOVUPS      Z15, 192(AX)(R9*1)
+	VMOVUPS      Z16, (AX)(R8*4)
+	VMOVUPS      Z17, 64(AX)(R8*4)
+	VMOVUPS      Z18, 128(AX)(R8*4)
+	VMOVUPS      Z19, 192(AX)(R8*4)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R10
+	JMP          dims943
+
+rest944:
+dims946:
+	CMPQ    R10, $0x00000020
+	JB      rest947
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	VMOVUPS (AX)(R9*1), Z6
+	VMOVUPS 64(AX)(R9*1), Z7
+	VMOVUPS (AX)(R8*4), Z8
+	VMOVUPS 64(AX)(R8*4), Z9
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop948:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z10
+	VMOVDQU16.Z  64(CX), K1, Z11
+	VPBROADCASTD (R12), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	VPBROADCASTD 64(R12), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 128(R12), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xec
+	VPBROADCASTD 192(R12), Z12
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfc
+	VPBROADCASTD 256(R12), Z12
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x2e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x26
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcc
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop948
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	VMOVUPS      Z6, (AX)(R9*1)
+	VMOVUPS      Z7, 64(AX)(R9*1)
+	VMOVUPS      Z8, (AX)(R8*4)
+	VMOVUPS      Z9, 64(AX)(R8*4)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R10
+	JMP          dims946
+
+rest947:
+dims949:
+	CMPQ    R10, $0x00000010
+	JB      rest950
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R8*4), Z4
+	MOVQ    from+104(FP), R11
+	MOVQ    spare_base+48(FP), R12
+	ANDQ    $-2, R11
+	MOVQ    SI, R13
+	MOVQ    R11, CX
+	SHRQ    CL, R13
+	LEAQ    (R12)(R11*2), R12
+	SHRQ    $0x01, R11
+	MOVQ    R8, CX
+	IMULQ   R11, CX
+	ADDQ    BX, CX
+
+loop951:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R13, R11
+	ANDQ         $0x00000003, R11
+	IMUL3Q       $0x55555555, R11, R11
+	KMOVD        R11, K1
+	VMOVDQU16.Z  (CX), K1, Z5
+	VPBROADCASTD (R12), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	VPBROADCASTD 64(R12), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD 128(R12), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	VPBROADCASTD 192(R12), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	VPBROADCASTD 256(R12), Z6
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x56
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R12
+	SHRQ         $0x02, R13
+	JNZ          loop951
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	VMOVUPS      Z3, (AX)(R9*1)
+	VMOVUPS      Z4, (AX)(R8*4)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R10
+	JMP          dims949
+
+rest950:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000280, DX
+	LEAQ (AX)(R8*4), AX
+	JMP  done883
+
+tile890:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R11
+	XORQ      R12, R12
+	XORQ      SI, SI
+	BTSQ      CX, R12
+	BTSQ      BX, SI
+	SUBQ      R12, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R11)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R11)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R11)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R11)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R11)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R11)
+	VMOVUPS.Z 384(DX), K1, Z6
+	VPSRLD    $0x10, Z6, Z6
+	VPMOVDW   Z6, 192(R11)
+	VMOVUPS.Z 448(DX), K2, Z7
+	VPSRLD    $0x10, Z7, Z7
+	VPMOVDW   Z7, 224(R11)
+	VMOVUPS.Z 512(DX), K1, Z8
+	VPSRLD    $0x10, Z8, Z8
+	VPMOVDW   Z8, 256(R11)
+	VMOVUPS.Z 576(DX), K2, Z9
+	VPSRLD    $0x10, Z9, Z9
+	VPMOVDW   Z9, 288(R11)
+	VMOVUPS.Z 640(DX), K1, Z10
+	VPSRLD    $0x10, Z10, Z10
+	VPMOVDW   Z10, 320(R11)
+	VMOVUPS.Z 704(DX), K2, Z11
+	VPSRLD    $0x10, Z11, Z11
+	VPMOVDW   Z11, 352(R11)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R11
+
+dims952:
+	CMPQ    R11, $0x00000040
+	JB      rest953
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS (AX)(R8*1), Z4
+	VMOVUPS 64(AX)(R8*1), Z5
+	VMOVUPS 128(AX)(R8*1), Z6
+	VMOVUPS 192(AX)(R8*1), Z7
+	VMOVUPS (AX)(R8*2), Z8
+	VMOVUPS 64(AX)(R8*2), Z9
+	VMOVUPS 128(AX)(R8*2), Z10
+	VMOVUPS 192(AX)(R8*2), Z11
+	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS 64(AX)(R9*1), Z13
+	VMOVUPS 128(AX)(R9*1), Z14
+	VMOVUPS 192(AX)(R9*1), Z15
+	VMOVUPS (AX)(R8*4), Z16
+	VMOVUPS 64(AX)(R8*4), Z17
+	VMOVUPS 128(AX)(R8*4), Z18
+	VMOVUPS 192(AX)(R8*4), Z19
+	VMOVUPS (AX)(R10*1), Z20
+	VMOVUPS 64(AX)(R10*1), Z21
+	VMOVUPS 128(AX)(R10*1), Z22
+	VMOVUPS 192(AX)(R10*1), Z23
+	MOVQ    from+104(FP), R12
+	MOVQ    spare_base+48(FP), R13
+	ANDQ    $-2, R12
+	MOVQ    SI, R14
+	MOVQ    R12, CX
+	SHRQ    CL, R14
+	LEAQ    (R13)(R12*2), R13
+	SHRQ    $0x01, R12
+	MOVQ    R8, CX
+	IMULQ   R12, CX
+	ADDQ    BX, CX
+
+loop954:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	PREFETCHT1   128(DI)
+	PREFETCHT1   192(DI)
+	ADDQ         $0x00000100, DI
+	MOVQ         R14, R12
+	ANDQ         $0x00000003, R12
+	IMUL3Q       $0x55555555, R12, R12
+	KMOVD        R12, K1
+	VMOVDQU16.Z  (CX), K1, Z24
+	VMOVDQU16.Z  64(CX), K1, Z25
+	VMOVDQU16.Z  128(CX), K1, Z26
+	VMOVDQU16.Z  192(CX), K1, Z27
+	VPBROADCASTD (R13), Z28
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 64(R13), Z28
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xec
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0x92
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfc
+	VPBROADCASTD 128(R13), Z28
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 192(R13), Z28
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xec
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0x12
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfc
+	VPBROADCASTD 256(R13), Z28
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xc4
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xcc
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xd4
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xdc
+	VPBROADCASTD 320(R13), Z28
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x3e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xe4
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x36
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xec
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x2e
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xf4
+	BYTE         $0x62
+	BYTE         $0x82
+	BYTE         $0x26
+	BYTE         $0x40
+	BYTE         $0x52
+	BYTE         $0xfc
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R13
+	SHRQ         $0x02, R14
+	JNZ          loop954
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, 128(AX)
+	VMOVUPS      Z3, 192(AX)
+	VMOVUPS      Z4, (AX)(R8*1)
+	VMOVUPS      Z5, 64(AX)(R8*1)
+	VMOVUPS      Z6, 128(AX)(R8*1)
+	VMOVUPS      Z7, 192(AX)(R8*1)
+	VMOVUPS      Z8, (AX)(R8*2)
+	VMOVUPS      Z9, 64(AX)(R8*2)
+	VMOVUPS      Z10, 128(AX)(R8*2)
+	VMOVUPS      Z11, 192(AX)(R8*2)
+	VMOVUPS      Z12, (AX)(R9*1)
+	VMOVUPS      Z13, 64(AX)(R9*1)
+	VMOVUPS      Z14, 128(AX)(R9*1)
+	VMOVUPS      Z15, 192(AX)(R9*1)
+	VMOVUPS      Z16, (AX)(R8*4)
+	VMOVUPS      Z17, 64(AX)(R8*4)
+	VMOVUPS      Z18, 128(AX)(R8*4)
+	VMOVUPS      Z19, 192(AX)(R8*4)
+	VMOVUPS      Z20, (AX)(R10*1)
+	VMOVUPS      Z21, 64(AX)(R10*1)
+	VMOVUPS      Z22, 128(AX)(R10*1)
+	VMOVUPS      Z23, 192(AX)(R10*1)
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x00000040, R11
+	JMP          dims952
+
+rest953:
+dims955:
+	CMPQ    R11, $0x00000020
+	JB      rest956
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	VMOVUPS (AX)(R9*1), Z6
+	VMOVUPS 64(AX)(R9*1), Z7
+	VMOVUPS (AX)(R8*4), Z8
+	VMOVUPS 64(AX)(R8*4), Z9
+	VMOVUPS (AX)(R10*1), Z10
+	VMOVUPS 64(AX)(R10*1), Z11
+	MOVQ    from+104(FP), R12
+	MOVQ    spare_base+48(FP), R13
+	ANDQ    $-2, R12
+	MOVQ    SI, R14
+	MOVQ    R12, CX
+	SHRQ    CL, R14
+	LEAQ    (R13)(R12*2), R13
+	SHRQ    $0x01, R12
+	MOVQ    R8, CX
+	IMULQ   R12, CX
+	ADDQ    BX, CX
+
+loop957:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R14, R12
+	ANDQ         $0x00000003, R12
+	IMUL3Q       $0x55555555, R12, R12
+	KMOVD        R12, K1
+	VMOVDQU16.Z  (CX), K1, Z12
+	VMOVDQU16.Z  64(CX), K1, Z13
+	VPBROADCASTD (R13), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD 64(R13), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	VPBROADCASTD 128(R13), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xee
+	VPBROADCASTD 192(R13), Z14
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf6
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xfe
+	VPBROADCASTD 256(R13), Z14
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xce
+	VPBROADCASTD 320(R13), Z14
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x1e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd6
+	BYTE         $0x62
+	BYTE         $0x52
+	BYTE         $0x16
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xde
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R13
+	SHRQ         $0x02, R14
+	JNZ          loop957
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	VMOVUPS      Z6, (AX)(R9*1)
+	VMOVUPS      Z7, 64(AX)(R9*1)
+	VMOVUPS      Z8, (AX)(R8*4)
+	VMOVUPS      Z9, 64(AX)(R8*4)
+	VMOVUPS      Z10, (AX)(R10*1)
+	VMOVUPS      Z11, 64(AX)(R10*1)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R11
+	JMP          dims955
+
+rest956:
+dims958:
+	CMPQ    R11, $0x00000010
+	JB      rest959
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R8*4), Z4
+	VMOVUPS (AX)(R10*1), Z5
+	MOVQ    from+104(FP), R12
+	MOVQ    spare_base+48(FP), R13
+	ANDQ    $-2, R12
+	MOVQ    SI, R14
+	MOVQ    R12, CX
+	SHRQ    CL, R14
+	LEAQ    (R13)(R12*2), R13
+	SHRQ    $0x01, R12
+	MOVQ    R8, CX
+	IMULQ   R12, CX
+	ADDQ    BX, CX
+
+loop960:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R14, R12
+	ANDQ         $0x00000003, R12
+	IMUL3Q       $0x55555555, R12, R12
+	KMOVD        R12, K1
+	VMOVDQU16.Z  (CX), K1, Z6
+	VPBROADCASTD (R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc7
+	VPBROADCASTD 64(R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xcf
+	VPBROADCASTD 128(R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd7
+	VPBROADCASTD 192(R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xdf
+	VPBROADCASTD 256(R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe7
+	VPBROADCASTD 320(R13), Z7
+	BYTE         $0x62
+	BYTE         $0xf2
+	BYTE         $0x4e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xef
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R13
+	SHRQ         $0x02, R14
+	JNZ          loop960
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	VMOVUPS      Z3, (AX)(R9*1)
+	VMOVUPS      Z4, (AX)(R8*4)
+	VMOVUPS      Z5, (AX)(R10*1)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R11
+	JMP          dims958
+
+rest959:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000300, DX
+	LEAQ (AX)(R10*1), AX
+	JMP  done883
+
+tile891:
+	MOVQ      from+104(FP), CX
+	MOVQ      to+112(FP), BX
+	MOVQ      spare_base+48(FP), R11
+	XORQ      R12, R12
+	XORQ      SI, SI
+	BTSQ      CX, R12
+	BTSQ      BX, SI
+	SUBQ      R12, SI
+	KMOVQ     SI, K1
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS.Z (DX), K1, Z0
+	VPSRLD    $0x10, Z0, Z0
+	VPMOVDW   Z0, (R11)
+	VMOVUPS.Z 64(DX), K2, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPMOVDW   Z1, 32(R11)
+	VMOVUPS.Z 128(DX), K1, Z2
+	VPSRLD    $0x10, Z2, Z2
+	VPMOVDW   Z2, 64(R11)
+	VMOVUPS.Z 192(DX), K2, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, 96(R11)
+	VMOVUPS.Z 256(DX), K1, Z4
+	VPSRLD    $0x10, Z4, Z4
+	VPMOVDW   Z4, 128(R11)
+	VMOVUPS.Z 320(DX), K2, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VPMOVDW   Z5, 160(R11)
+	VMOVUPS.Z 384(DX), K1, Z6
+	VPSRLD    $0x10, Z6, Z6
+	VPMOVDW   Z6, 192(R11)
+	VMOVUPS.Z 448(DX), K2, Z7
+	VPSRLD    $0x10, Z7, Z7
+	VPMOVDW   Z7, 224(R11)
+	VMOVUPS.Z 512(DX), K1, Z8
+	VPSRLD    $0x10, Z8, Z8
+	VPMOVDW   Z8, 256(R11)
+	VMOVUPS.Z 576(DX), K2, Z9
+	VPSRLD    $0x10, Z9, Z9
+	VPMOVDW   Z9, 288(R11)
+	VMOVUPS.Z 640(DX), K1, Z10
+	VPSRLD    $0x10, Z10, Z10
+	VPMOVDW   Z10, 320(R11)
+	VMOVUPS.Z 704(DX), K2, Z11
+	VPSRLD    $0x10, Z11, Z11
+	VPMOVDW   Z11, 352(R11)
+	VMOVUPS.Z 768(DX), K1, Z12
+	VPSRLD    $0x10, Z12, Z12
+	VPMOVDW   Z12, 384(R11)
+	VMOVUPS.Z 832(DX), K2, Z13
+	VPSRLD    $0x10, Z13, Z13
+	VPMOVDW   Z13, 416(R11)
+	MOVQ      values_base+72(FP), BX
+	MOVQ      valueDim+96(FP), R11
+
+dims961:
+	CMPQ    R11, $0x00000020
+	JB      rest962
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R8*1), Z2
+	VMOVUPS 64(AX)(R8*1), Z3
+	VMOVUPS (AX)(R8*2), Z4
+	VMOVUPS 64(AX)(R8*2), Z5
+	VMOVUPS (AX)(R9*1), Z6
+	VMOVUPS 64(AX)(R9*1), Z7
+	VMOVUPS (AX)(R8*4), Z8
+	VMOVUPS 64(AX)(R8*4), Z9
+	VMOVUPS (AX)(R10*1), Z10
+	VMOVUPS 64(AX)(R10*1), Z11
+	VMOVUPS (AX)(R9*2), Z12
+	VMOVUPS 64(AX)(R9*2), Z13
+	MOVQ    from+104(FP), R12
+	MOVQ    spare_base+48(FP), R13
+	ANDQ    $-2, R12
+	MOVQ    SI, R14
+	MOVQ    R12, CX
+	SHRQ    CL, R14
+	LEAQ    (R13)(R12*2), R13
+	SHRQ    $0x01, R12
+	MOVQ    R8, CX
+	IMULQ   R12, CX
+	ADDQ    BX, CX
+
+loop963:
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         $0x00000080, DI
+	MOVQ         R14, R12
+	ANDQ         $0x00000003, R12
+	IMUL3Q       $0x55555555, R12, R12
+	KMOVD        R12, K1
+	VMOVDQU16.Z  (CX), K1, Z14
+	VMOVDQU16.Z  64(CX), K1, Z15
+	VPBROADCASTD (R13), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD 64(R13), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 128(R13), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	VPBROADCASTD 192(R13), Z16
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf0
+	BYTE         $0x62
+	BYTE         $0xb2
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf8
+	VPBROADCASTD 256(R13), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD 320(R13), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 384(R13), Z16
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x0e
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	BYTE         $0x62
+	BYTE         $0x32
+	BYTE         $0x06
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R13
+	SHRQ         $0x02, R14
+	JNZ          loop963
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z2, (AX)(R8*1)
+	VMOVUPS      Z3, 64(AX)(R8*1)
+	VMOVUPS      Z4, (AX)(R8*2)
+	VMOVUPS      Z5, 64(AX)(R8*2)
+	VMOVUPS      Z6, (AX)(R9*1)
+	VMOVUPS      Z7, 64(AX)(R9*1)
+	VMOVUPS      Z8, (AX)(R8*4)
+	VMOVUPS      Z9, 64(AX)(R8*4)
+	VMOVUPS      Z10, (AX)(R10*1)
+	VMOVUPS      Z11, 64(AX)(R10*1)
+	VMOVUPS      Z12, (AX)(R9*2)
+	VMOVUPS      Z13, 64(AX)(R9*2)
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, AX
+	SUBQ         $0x00000020, R11
+	JMP          dims961
+
+rest962:
+dims964:
+	CMPQ    R11, $0x00000010
+	JB      rest965
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX)(R8*1), Z1
+	VMOVUPS (AX)(R8*2), Z2
+	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R8*4), Z4
+	VMOVUPS (AX)(R10*1), Z5
+	VMOVUPS (AX)(R9*2), Z6
+	MOVQ    from+104(FP), R12
+	MOVQ    spare_base+48(FP), R13
+	ANDQ    $-2, R12
+	MOVQ    SI, R14
+	MOVQ    R12, CX
+	SHRQ    CL, R14
+	LEAQ    (R13)(R12*2), R13
+	SHRQ    $0x01, R12
+	MOVQ    R8, CX
+	IMULQ   R12, CX
+	ADDQ    BX, CX
+
+loop966:
+	PREFETCHT1   (DI)
+	ADDQ         $0x00000040, DI
+	MOVQ         R14, R12
+	ANDQ         $0x00000003, R12
+	IMUL3Q       $0x55555555, R12, R12
+	KMOVD        R12, K1
+	VMOVDQU16.Z  (CX), K1, Z7
+	VPBROADCASTD (R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc0
+	VPBROADCASTD 64(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xc8
+	VPBROADCASTD 128(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd0
+	VPBROADCASTD 192(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xd8
+	VPBROADCASTD 256(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe0
+	VPBROADCASTD 320(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xe8
+	VPBROADCASTD 384(R13), Z8
+	BYTE         $0x62
+	BYTE         $0xd2
+	BYTE         $0x46
+	BYTE         $0x48
+	BYTE         $0x52
+	BYTE         $0xf0
+	ADDQ         R8, CX
+	ADDQ         $0x00000004, R13
+	SHRQ         $0x02, R14
+	JNZ          loop966
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, (AX)(R8*1)
+	VMOVUPS      Z2, (AX)(R8*2)
+	VMOVUPS      Z3, (AX)(R9*1)
+	VMOVUPS      Z4, (AX)(R8*4)
+	VMOVUPS      Z5, (AX)(R10*1)
+	VMOVUPS      Z6, (AX)(R9*2)
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, R11
+	JMP          dims964
+
+rest965:
+	MOVQ values_base+72(FP), CX
+	MOVQ CX, DI
+	ADDQ $0x00000380, DX
+	LEAQ (AX)(R9*2), AX
+
+done883:
+	VZEROUPPER
+	RET

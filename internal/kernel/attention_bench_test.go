@@ -48,7 +48,7 @@ const cacheBytes = 160 << 20
 func BenchmarkAttentionDecode(b *testing.B) {
 	for _, shape := range []struct{ heads, kvHeads, dim int }{{16, 8, 128}, {32, 8, 64}, {16, 2, 256}} {
 		for _, context := range []int{512, 8192} {
-			for _, d := range kvTypes {
+			for _, d := range cacheTypes {
 				a := Attention{Heads: shape.heads, KVHeads: shape.kvHeads, KeyDim: shape.dim, ValueDim: shape.dim, Scale: 0.1, DType: d}
 				var kv *layeredKV
 				for _, workers := range []int{1, 2} {
@@ -79,7 +79,7 @@ func BenchmarkAttentionDecode(b *testing.B) {
 func BenchmarkAttentionPrefill(b *testing.B) {
 	const rows = 512
 	for _, context := range []int{0, 4096} {
-		for _, d := range kvTypes {
+		for _, d := range cacheTypes {
 			for _, workers := range []int{1, 2} {
 				b.Run(fmt.Sprintf("16to8x128/%v/%d+%d/t%d", d, context, rows, workers), func(b *testing.B) {
 					a := Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.1, DType: d}
@@ -107,10 +107,11 @@ func BenchmarkAttentionPrefill(b *testing.B) {
 // Drafts of one sequence are verified together.
 func BenchmarkAttentionVerify(b *testing.B) {
 	const context = 2048
-	for _, rows := range []int{1, 2, 4, 8, 16} {
-		for _, tree := range []bool{false, true} {
-			b.Run(fmt.Sprintf("16to8x128/F16/%d/%d/tree=%v", context, rows, tree), func(b *testing.B) {
-				a := Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.1, DType: tensor.F16}
+	for _, n := range []int{1, 2, 4, 8, 16, -2, -4, -8, -16} {
+		for _, d := range []tensor.DType{tensor.F16, tensor.BF16} {
+			rows, tree := max(n, -n), n < 0
+			b.Run(fmt.Sprintf("16to8x128/%v/%d/%d/tree=%v", d, context, rows, tree), func(b *testing.B) {
+				a := Attention{Heads: 16, KVHeads: 8, KeyDim: 128, ValueDim: 128, Scale: 0.1, DType: d}
 				kv := fillCache(&a, context+64, cacheBytes)
 				a.KV = kv
 				for i := range int32(rows) {

@@ -13,11 +13,14 @@ import (
 // element is one chain of (fused) multiply-adds, in the order given here.
 //
 // Kernels other than pack may require that ValueDim is a multiple of valueUnit;
-// next is memory to prefetch at the pace of what is read.
+// next is memory to prefetch at the pace of what is read. Those for kvPairs and
+// softmaxBF16 are there where layoutOf chooses this kind; subnormal bfloat16 is
+// 0 to them, and so may be a subnormal sum.
 type attentionKernels struct {
 	// scores writes s[i][l] = Σ_d q[i][d]·keys[d][l], from d = 0 on, for q [M, keyDim]
 	// and all lanes of a block: s [M, KVBlock]. In Q8_0, the sum over a panel's
-	// codes is multiplied by the scale and added to those of the panels before.
+	// codes is multiplied by the scale and added to those of the panels before. In
+	// kvPairs, q is [M, keyDim] bfloat16 and two dimensions are one step.
 	scores [kvKinds]func(s, q []float32, keys []byte, keyDim int, next *byte)
 
 	// softmax replaces scores [M, KVBlock] by weights. For the lanes that are set
@@ -27,10 +30,17 @@ type attentionKernels struct {
 	// weight of 0, whatever they held.
 	softmax func(s []float32, lanes []uint32, high, sum []float32, scale float32)
 
+	// softmaxBF16 is softmax with weights that are rounded to bfloat16, ties to
+	// even, before they are added: what their values are divided by is what these
+	// were weighted with.
+	softmaxBF16 func(s []float32, lanes []uint32, high, sum []float32, scale float32)
+
 	// values adds Σ_l w[i][l]·values[l][d] for lanes from ≤ l < to, from the
 	// first on, to out[i][d]: w [M, KVBlock], out [M, valueDim]. The values of
 	// other lanes are not touched. In Q8_0, codes are summed with weights that are
-	// multiplied by the scales: spare [M, KVBlock] is room for these.
+	// multiplied by the scales: spare [M, KVBlock] is room for these. In kvPairs,
+	// weights are bfloat16 and two positions are one step, of which one that is
+	// not in [from, to) is 0.
 	values [kvKinds]func(out, w, spare []float32, values []byte, valueDim, from, to int, next *byte)
 
 	// merge adds a block to what was merged before it. With t = max(top, high),
@@ -50,12 +60,13 @@ const valueUnit = 16
 
 // attentionGeneric is plain Go.
 var attentionGeneric = attentionKernels{
-	scores:    [kvKinds]func(s, q []float32, keys []byte, keyDim int, next *byte){scoresF32, scoresF16, scoresBF16, scoresQ8},
-	softmax:   softmaxGeneric,
-	values:    [kvKinds]func(out, w, spare []float32, values []byte, valueDim, from, to int, next *byte){valuesF32, valuesF16, valuesBF16, valuesQ8},
-	merge:     mergeBlockGeneric,
-	normalise: normaliseGeneric,
-	pack:      [kvKinds]func(dst []byte, src []float32){packF32, packF16, packBF16, packQ8},
+	scores:      [kvKinds]func(s, q []float32, keys []byte, keyDim int, next *byte){scoresF32, scoresF16, scoresBF16, scoresQ8, scoresPairs},
+	softmax:     softmaxGeneric,
+	softmaxBF16: softmaxBF16Generic,
+	values:      [kvKinds]func(out, w, spare []float32, values []byte, valueDim, from, to int, next *byte){valuesF32, valuesF16, valuesBF16, valuesQ8, valuesPairs},
+	merge:       mergeBlockGeneric,
+	normalise:   normaliseGeneric,
+	pack:        [kvKinds]func(dst []byte, src []float32){packF32, packF16, packBF16, packQ8, packBF16},
 }
 
 // axpy adds a·x to y.
@@ -173,7 +184,56 @@ func valuesGeneric(out, w []float32, values []byte, dtype tensor.DType, valueDim
 	}
 }
 
+// bf16 decodes bfloat16 as VDPBF16PS does: a subnormal number is 0.
+func bf16(bits uint16) float32 {
+	if bits&0x7f80 == 0 {
+		bits &= 0x8000
+	}
+	return tensor.BF16ToF32(bits)
+}
+
+// pairHalf is value i of some pairs of bfloat16.
+func pairHalf(pairs []byte, i int) float32 { return bf16(binary.LittleEndian.Uint16(pairs[2*i:])) }
+
+func scoresPairs(s, q []float32, keys []byte, keyDim int, _ *byte) {
+	clear(s)
+	queries := bytesOf(q)
+	for i := range len(s) / KVBlock {
+		for d := 0; d < keyDim; d += 2 {
+			x, y := pairHalf(queries, i*keyDim+d), pairHalf(queries, i*keyDim+d+1)
+			for l := range KVBlock {
+				key := d*KVBlock + 2*l
+				s[i*KVBlock+l] += float32(x*pairHalf(keys, key)) + float32(y*pairHalf(keys, key+1))
+			}
+		}
+	}
+}
+
+func valuesPairs(out, w, _ []float32, values []byte, valueDim, from, to int, _ *byte) {
+	for i := range len(w) / KVBlock {
+		product := func(l, d int) float32 {
+			if l < from || l >= to {
+				return 0
+			}
+			return bf16(uint16(math.Float32bits(w[i*KVBlock+l])>>16)) * pairHalf(values, l/2*2*valueDim+2*d+l%2)
+		}
+		for l := from &^ 1; l < to; l += 2 {
+			for d := range valueDim {
+				out[i*valueDim+d] += product(l, d) + product(l+1, d)
+			}
+		}
+	}
+}
+
 func softmaxGeneric(s []float32, lanes []uint32, high, sum []float32, scale float32) {
+	softmaxRounded(s, lanes, high, sum, scale, false)
+}
+
+func softmaxBF16Generic(s []float32, lanes []uint32, high, sum []float32, scale float32) {
+	softmaxRounded(s, lanes, high, sum, scale, true)
+}
+
+func softmaxRounded(s []float32, lanes []uint32, high, sum []float32, scale float32, toBF16 bool) {
 	for i, seen := range lanes {
 		x := (*[KVBlock]float32)(s[i*KVBlock:])
 		top := float32(-math.MaxFloat32)
@@ -188,6 +248,9 @@ func softmaxGeneric(s []float32, lanes []uint32, high, sum []float32, scale floa
 		}
 		for l := range x {
 			x[l] = expGeneric(x[l] - top)
+			if toBF16 {
+				x[l] = tensor.BF16ToF32(tensor.F32ToBF16(x[l]))
+			}
 		}
 		tree := *x
 		for n := KVBlock / 2; n > 0; n /= 2 {

@@ -10,8 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-var kvTypes = [kvKinds]tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}
-
 // A fence surrounds what kernels are given. It is NaN in every type of the
 // cache, so that even reading it leaves a trace.
 type fence[T any] struct{ all, slice []T }
@@ -78,87 +76,31 @@ func multiply(x []float32, a float32) {
 	}
 }
 
-// panels returns the keys and values of a block of one head, filled with rows.
-func panels(l *kvLayout, d tensor.DType, keys, vals []float32) (k, v []byte) {
-	k, v = l.head(make([]byte, l.headBytes), 0)
-	for lane := range KVBlock {
-		packed := make([]byte, d.RowBytes(l.keyDim))
-		attentionGeneric.pack[l.kind](packed, keys[lane*l.keyDim:][:l.keyDim])
-		l.putKey(k, lane, packed)
-		packed = make([]byte, d.RowBytes(l.valueDim))
-		attentionGeneric.pack[l.kind](packed, vals[lane*l.valueDim:][:l.valueDim])
-		l.putValue(v, lane, packed)
-	}
-	return k, v
-}
-
-// What is put into the panels of a block is found there by the twins, as the
-// type stores it.
-func TestPanelsHoldWhatIsPut(t *testing.T) {
-	for kind, d := range kvTypes {
-		for _, dims := range [][2]int{{64, 96}, {7, 50}, {16, 33}} {
-			l := layoutOf(d, dims[0], dims[1])
-			if d == tensor.Q8_0 {
-				l = layoutOf(d, 64, 96)
-			}
-			keys, vals := random(1, KVBlock*l.keyDim), random(2, KVBlock*l.valueDim)
-			k, v := panels(&l, d, keys, vals)
-			roundTrip(d, keys)
-			roundTrip(d, vals)
-			for lane := range KVBlock {
-				for dim := range l.keyDim {
-					q, s := make([]float32, l.keyDim), make([]float32, KVBlock)
-					q[dim] = 1
-					attentionGeneric.scores[kind](s, q, k, l.keyDim, nil)
-					if want := keys[lane*l.keyDim+dim]; s[lane] != want {
-						t.Fatalf("%v: key %d of %d: dimension %d is %v, want %v", d, lane, l.keyDim, dim, s[lane], want)
-					}
-				}
-				w, out := make([]float32, KVBlock), make([]float32, l.valueDim)
-				w[lane] = 1
-				attentionGeneric.values[kind](out, w, nil, v, l.valueDim, lane, lane+1, nil)
-				if want := vals[lane*l.valueDim:][:l.valueDim]; !slices.Equal(out, want) {
-					t.Fatalf("%v: value %d of %d: %v, want %v", d, lane, l.valueDim, out, want)
-				}
-			}
-		}
-	}
-}
-
-// roundTrip replaces values by what a cache of type d makes of them.
-func roundTrip(d tensor.DType, values []float32) {
-	b := make([]byte, d.RowBytes(len(values)))
-	if err := tensor.Encode(d, b, values); err != nil {
-		panic(err)
-	}
-	tensor.Decode(d, values, b)
-}
-
-// drawShape draws the widths of a head and a number of query vectors.
-func drawShape(t *rapid.T, d tensor.DType) (l kvLayout, m int) {
-	keyDim, valueDim := rapid.IntRange(1, 150).Draw(t, "keyDim"), valueUnit*rapid.IntRange(1, 9).Draw(t, "valueDim/16")
-	if d == tensor.Q8_0 {
-		keyDim, valueDim = (keyDim+31)/32*32, (valueDim+31)/32*32
-	}
-	return layoutOf(d, keyDim, valueDim), rapid.IntRange(0, 20).Draw(t, "m")
-}
-
 // Both products differ from their twins by rounding alone: a chain of n
-// multiply-adds, fused or not, is within n·2⁻²³ of the sum of magnitudes.
+// multiply-adds, fused or not, is within n·2⁻²³ of the sum of magnitudes, and
+// n·2⁻¹²⁶ more where subnormal sums may be 0.
+func chainBound(kind kvKind, n int, size []float32) func(i int) float64 {
+	flushed := 0.0
+	if kind == kvPairs {
+		flushed = 0x1p-126
+	}
+	return func(i int) float64 { return float64(n) * (0x1p-23*float64(size[i]) + flushed) }
+}
+
 func TestScoresAgainstTwin(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			kind := kvKind(rapid.IntRange(0, int(kvKinds)-1).Draw(t, "kind"))
-			l, m := drawShape(t, kvTypes[kind])
+			kind := drawKind(t)
+			l, m := drawShape(t, kind)
 			k, _ := panels(&l, kvTypes[kind], drawValues(t, KVBlock*l.keyDim, true), make([]float32, KVBlock*l.valueDim))
-			q := fenced(drawValues(t, m*l.keyDim, true))
+			vectors := drawValues(t, m*l.keyDim, true)
+			q := fenced(asQueries(kind, vectors))
 			keys, s, want := fenced(k), fenced(make([]float32, m*KVBlock)), make([]float32, m*KVBlock)
 			active.attention.scores[kind](s.slice, q.slice, keys.slice, l.keyDim, &keys.slice[0])
-			attentionGeneric.scores[kind](want, q.slice, k, l.keyDim, nil)
+			attentionGeneric.scores[kind](want, asQueries(kind, vectors), k, l.keyDim, nil)
 			size := make([]float32, m*KVBlock)
-			attentionGeneric.scores[kind](size, magnitudes(q.slice), absolutePanels(kind, k), l.keyDim, nil)
-			bound := func(i int) float64 { return float64(l.keyDim) * 0x1p-23 * float64(size[i]) }
-			if i := unequal(s.slice, want, bound); i >= 0 {
+			attentionGeneric.scores[kind](size, asQueries(kind, magnitudes(vectors)), absolutePanels(kind, k), l.keyDim, nil)
+			if i := unequal(s.slice, want, chainBound(kind, l.keyDim, size)); i >= 0 {
 				t.Fatalf("query %d, lane %d: %v, twin %v", i/KVBlock, i%KVBlock, s.slice[i], want[i])
 			}
 			s.check(t, "s")
@@ -171,20 +113,34 @@ func TestScoresAgainstTwin(t *testing.T) {
 func TestValuesAgainstTwin(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			kind := kvKind(rapid.IntRange(0, int(kvKinds)-1).Draw(t, "kind"))
-			l, m := drawShape(t, kvTypes[kind])
+			kind := drawKind(t)
+			l, m := drawShape(t, kind)
 			from := rapid.IntRange(0, KVBlock-1).Draw(t, "from")
 			to := rapid.IntRange(from+1, KVBlock).Draw(t, "to")
-			_, v := panels(&l, kvTypes[kind], make([]float32, KVBlock*l.keyDim), drawValues(t, KVBlock*l.valueDim, true))
-			w, vals := fenced(drawValues(t, m*KVBlock, true)), fenced(v)
+			rows := drawValues(t, KVBlock*l.valueDim, true)
+			for _, unseen := range [][]float32{rows[:from*l.valueDim], rows[to*l.valueDim:]} {
+				for i := range unseen {
+					unseen[i] = float32(math.NaN())
+				}
+			}
+			_, v := panels(&l, kvTypes[kind], make([]float32, KVBlock*l.keyDim), rows)
+			weights := drawValues(t, m*KVBlock, true)
+			if kind == kvPairs {
+				roundTrip(tensor.BF16, weights)
+			}
+			for i := range weights {
+				if lane := i % KVBlock; lane < from || lane >= to {
+					weights[i] = float32(math.NaN())
+				}
+			}
+			w, vals := fenced(weights), fenced(v)
 			start := drawValues(t, m*l.valueDim, true)
 			out, want := fenced(start), slices.Clone(start)
 			active.attention.values[kind](out.slice, w.slice, make([]float32, m*KVBlock), vals.slice, l.valueDim, from, to, &vals.slice[0])
 			attentionGeneric.values[kind](want, w.slice, nil, v, l.valueDim, from, to, nil)
 			size := magnitudes(start)
 			attentionGeneric.values[kind](size, magnitudes(w.slice), nil, absolutePanels(kind, v), l.valueDim, from, to, nil)
-			bound := func(i int) float64 { return float64(to-from+1) * 0x1p-23 * float64(size[i]) }
-			if i := unequal(out.slice, want, bound); i >= 0 {
+			if i := unequal(out.slice, want, chainBound(kind, to-from+1, size)); i >= 0 {
 				t.Fatalf("query %d, dimension %d: %v, twin %v", i/l.valueDim, i%l.valueDim, out.slice[i], want[i])
 			}
 			out.check(t, "out")
@@ -222,7 +178,8 @@ func absolutePanels(kind kvKind, panels []byte) []byte {
 }
 
 // Maxima are those of the twin; weights and their sums are within the
-// precision of exp, and exactly zero where nothing is seen.
+// precision of exp, and exactly zero where nothing is seen. Weights that are
+// rounded to bfloat16 are added after that.
 func TestSoftmaxAgainstTwin(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -236,12 +193,30 @@ func TestSoftmaxAgainstTwin(t *testing.T) {
 			s, want := fenced(x), slices.Clone(x)
 			seen, high, sum := fenced(lanes), fenced(make([]float32, m)), fenced(make([]float32, m))
 			wantHigh, wantSum := make([]float32, m), make([]float32, m)
-			active.attention.softmax(s.slice, seen.slice, high.slice, sum.slice, 0.3)
-			softmaxGeneric(want, lanes, wantHigh, wantSum, 0.3)
+			relative := 4e-7
+			if active.cpu.BF16 && rapid.Bool().Draw(t, "bf16") {
+				relative = 0x1p-7 // neighbours
+				active.attention.softmaxBF16(s.slice, seen.slice, high.slice, sum.slice, 0.3)
+				softmaxBF16Generic(want, lanes, wantHigh, wantSum, 0.3)
+				rounded, added := slices.Clone(s.slice), make([]float32, m)
+				roundTrip(tensor.BF16, rounded)
+				if i := unequal(s.slice, rounded, func(int) float64 { return 0 }); i >= 0 {
+					t.Fatalf("query %d, lane %d: %v is not rounded", i/KVBlock, i%KVBlock, s.slice[i])
+				}
+				for i := range rounded {
+					added[i/KVBlock] += rounded[i]
+				}
+				if i := unequal(sum.slice, added, func(i int) float64 { return KVBlock * 0x1p-24 * float64(added[i]) }); i >= 0 {
+					t.Fatalf("query %d: sum %v, that of rounded weights %v", i, sum.slice[i], added[i])
+				}
+			} else {
+				active.attention.softmax(s.slice, seen.slice, high.slice, sum.slice, 0.3)
+				softmaxGeneric(want, lanes, wantHigh, wantSum, 0.3)
+			}
 			if i := unequal(high.slice, wantHigh, func(int) float64 { return 0 }); i >= 0 {
 				t.Fatalf("query %d: maximum %v, twin %v", i, high.slice[i], wantHigh[i])
 			}
-			const relative, least = 4e-7, 0x1p-125 // below, exp may be 0
+			const least = 0x1p-125 // below, exp may be 0
 			if i := unequal(s.slice, want, func(i int) float64 { return relative*float64(want[i]) + least }); i >= 0 {
 				t.Fatalf("query %d, lane %d: %v, twin %v", i/KVBlock, i%KVBlock, s.slice[i], want[i])
 			}
@@ -310,7 +285,7 @@ func TestMergeAndNormaliseAgainstTwins(t *testing.T) {
 func TestPackAgainstTwin(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			kind := kvKind(rapid.IntRange(0, int(kvKinds)-1).Draw(t, "kind"))
+			kind := drawKind(t)
 			d := kvTypes[kind]
 			n := rapid.IntRange(0, 150).Draw(t, "n") / d.BlockLen() * d.BlockLen()
 			x := drawValues(t, n, false)

@@ -19,10 +19,18 @@ import (
 //
 //	keys    [KeyDim/32]([32 positions]f16, [32 dims][32 positions]int8)
 //	values  [ValueDim/32]([32 positions]f16, [32 positions][32 dims]int8)
+//
+// On processors that multiply pairs of bfloat16 (AVX512_BF16), BF16 lies in
+// pairs of what is summed over, if KeyDim is even and ValueDim a multiple of
+// valueUnit:
+//
+//	keys    [KeyDim/2][32 positions][2 dims]
+//	values  [16][ValueDim][2 positions]
 type kvLayout struct {
 	kind             kvKind
 	size             int // bytes of a value, scales not counted
 	keyDim, valueDim int
+	query            int // float32 values that a query vector takes
 	keyBytes         int // of a head's KVBlock keys
 	headBytes        int // of its keys and values
 }
@@ -35,6 +43,7 @@ const (
 	kvF16
 	kvBF16
 	kvQ8
+	kvPairs
 	kvKinds
 )
 
@@ -46,7 +55,7 @@ const (
 )
 
 func layoutOf(d tensor.DType, keyDim, valueDim int) kvLayout {
-	l := kvLayout{keyDim: keyDim, valueDim: valueDim}
+	l := kvLayout{keyDim: keyDim, valueDim: valueDim, query: keyDim}
 	switch d {
 	case tensor.F32:
 		l.kind, l.size = kvF32, 4
@@ -54,6 +63,9 @@ func layoutOf(d tensor.DType, keyDim, valueDim int) kvLayout {
 		l.kind, l.size = kvF16, 2
 	case tensor.BF16:
 		l.kind, l.size = kvBF16, 2
+		if active.cpu.BF16 && keyDim%2 == 0 && valueDim%valueUnit == 0 {
+			l.kind, l.query = kvPairs, keyDim/2
+		}
 	case tensor.Q8_0:
 		l.kind, l.size = kvQ8, 1
 	default:
@@ -73,7 +85,7 @@ func (l *kvLayout) head(block []byte, head int) (keys, values []byte) {
 // putKey stores a packed key at a lane of a head's keys.
 func (l *kvLayout) putKey(keys []byte, lane int, key []byte) {
 	switch l.kind {
-	case kvF32:
+	case kvF32, kvPairs:
 		scatter(values[uint32](keys), lane, values[uint32](key))
 	case kvF16, kvBF16:
 		scatter(values[uint16](keys), lane, values[uint16](key))
@@ -87,17 +99,20 @@ func (l *kvLayout) putKey(keys []byte, lane int, key []byte) {
 
 // putValue stores a packed value at a lane of a head's values.
 func (l *kvLayout) putValue(values []byte, lane int, value []byte) {
-	if l.kind == kvQ8 {
+	switch l.kind {
+	case kvQ8:
 		for ; len(value) > 0; values, value = values[q8Panel:], value[q8Row:] {
 			copy(values[2*lane:], value[:2])
 			copy(values[q8Codes+KVBlock*lane:], value[2:q8Row])
 		}
-		return
-	}
-	for len(value) > 0 {
-		n := min(KVBlock*l.size, len(value)) // bytes of a panel's row
-		copy(values[n*lane:], value[:n])
-		values, value = values[KVBlock*n:], value[n:]
+	case kvPairs:
+		l.putPairs(values, lane, value)
+	default:
+		for len(value) > 0 {
+			n := min(KVBlock*l.size, len(value)) // bytes of a panel's row
+			copy(values[n*lane:], value[:n])
+			values, value = values[KVBlock*n:], value[n:]
+		}
 	}
 }
 

@@ -84,6 +84,10 @@ func (j *attentionJob) pathScores(s *attentionScratch, t tile, row, b int) {
 // pathValues sums the values of lanes [from, to) of a block for n query
 // vectors of a row, the first being vector q of the tile.
 func (j *attentionJob) pathValues(s *attentionScratch, row int, at *blockAt, out []float32, q, n, from, to int) {
+	if j.layout.kind == kvPairs {
+		j.pathPairs(s, row, at, out, s.scores[(1+q)*KVBlock:][:n*KVBlock], s.paths.starts[q/j.group], from, to)
+		return
+	}
 	for lane := from; lane < to; {
 		slot := j.slot(row, at.b*KVBlock+lane)
 		first := slot % KVBlock

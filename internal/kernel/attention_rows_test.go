@@ -16,7 +16,7 @@ type token struct{ q, k, v []float32 }
 func drawAttention(t *rapid.T) (a Attention, newToken func() token) {
 	a.KVHeads = rapid.IntRange(1, 3).Draw(t, "kvHeads")
 	a.Heads = a.KVHeads * rapid.IntRange(1, 5).Draw(t, "group")
-	a.DType = rapid.SampledFrom(kvTypes[:]).Draw(t, "dtype")
+	a.DType = rapid.SampledFrom(cacheTypes).Draw(t, "dtype")
 	widths := []int{16, 32, 48, 64, 80, 3}
 	if a.DType == tensor.Q8_0 {
 		widths = []int{32, 64}
@@ -83,7 +83,7 @@ func sameBits(a, b []float32) bool {
 // one worker: whatever the chunks in which its sequence comes, the rows of
 // other sequences in the step, and the number of workers.
 func TestAttentionRowIndependence(t *testing.T) {
-	eachTier(t, func(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			a, newToken := drawAttention(t)
 			sequences := make([][]token, rapid.IntRange(1, 3).Draw(t, "sequences"))
@@ -132,7 +132,7 @@ func TestAttentionRowIndependence(t *testing.T) {
 
 // More workers than tiles and heads cut a long context into ranges.
 func TestAttentionOfRanges(t *testing.T) {
-	eachTier(t, func(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			a, newToken := drawAttention(t)
 			if a.Window > 0 {
@@ -183,9 +183,9 @@ func TestAttentionOfRanges(t *testing.T) {
 }
 
 // A row of a tree of drafts has the bits of the last row of its path decoded
-// as a chain, in whatever slots its ancestors lie.
+// as a chain, in whatever slots its ancestors lie and whatever others hold.
 func TestAttentionOfTrees(t *testing.T) {
-	eachTier(t, func(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			a, newToken := drawAttention(t)
 			prefix := make([]token, rapid.IntRange(0, 70).Draw(t, "prefix"))
@@ -201,6 +201,7 @@ func TestAttentionOfTrees(t *testing.T) {
 			}
 			paths, chains := make([][]int32, nodes), make([][]token, nodes)
 			got := make([][]float32, nodes)
+			nan, bad := float32(math.NaN()), rapid.IntRange(-1, nodes-1).Draw(t, "bad")
 			b := batch{Attention: a}
 			kv := newKV(&a)
 			kv.reserve(1, len(prefix)+2*nodes)
@@ -219,6 +220,9 @@ func TestAttentionOfTrees(t *testing.T) {
 					paths[n], chain = slices.Clone(paths[parent]), chains[parent]
 				}
 				tok := newToken()
+				if n == bad {
+					tok.k, tok.v = slices.Repeat([]float32{nan}, len(tok.k)), slices.Repeat([]float32{nan}, len(tok.v))
+				}
 				slot := len(prefix) + offsets[n]
 				paths[n] = append(paths[n], int32(slot))
 				chains[n] = append(slices.Clip(chain), tok)
@@ -226,6 +230,9 @@ func TestAttentionOfTrees(t *testing.T) {
 			}
 			b.run(rapid.SampledFrom([]int{1, 2, 16}).Draw(t, "workers"))
 			for n := range nodes {
+				if bad >= 0 && slices.Contains(paths[n], int32(len(prefix)+offsets[bad])) {
+					continue
+				}
 				want := alone(a, chains[n])
 				if !sameBits(got[n], want[len(want)-1]) {
 					t.Fatalf("node %d with path %v: %v, alone %v", n, paths[n], got[n], want[len(want)-1])
@@ -246,7 +253,7 @@ func upTo(n int) []int {
 // What is not a number stays in its row and in the rows that see its key and
 // value.
 func TestAttentionKeepsNaNApart(t *testing.T) {
-	eachTier(t, func(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			a, newToken := drawAttention(t)
 			const length, sequences = 70, 2

@@ -141,3 +141,18 @@ func packBF16AVX2(dst []byte, src []float32)
 //
 //go:noescape
 func packQ8AVX2(dst []byte, src []float32)
+
+// scoresPairsAVX512 writes the scores of query vectors q, pairs of bfloat16, with the keys of a block.
+//
+//go:noescape
+func scoresPairsAVX512(s []float32, q []float32, keys []byte, keyDim int, next *byte)
+
+// softmaxBF16AVX512 turns the scores of a block into weights in bfloat16.
+//
+//go:noescape
+func softmaxBF16AVX512(s []float32, lanes []uint32, high []float32, sum []float32, scale float32)
+
+// valuesPairsAVX512 adds to out the values of positions [from, to) of a block, pairs of bfloat16, weighted with w.
+//
+//go:noescape
+func valuesPairsAVX512(out []float32, w []float32, spare []float32, values []byte, valueDim int, from int, to int, next *byte)

@@ -40,6 +40,21 @@ func newKV(a *Attention) *kvMemory {
 	return &kvMemory{blockBytes: KVBlock * a.KVHeads * (a.DType.RowBytes(a.KeyDim) + a.DType.RowBytes(a.ValueDim))}
 }
 
+// eachAttention runs f on every tier, and in plain Go with the caches that
+// AVX512_BF16 has.
+func eachAttention(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	eachTier(t, f)
+	t.Run("pairs in plain Go", func(t *testing.T) {
+		saved := active
+		t.Cleanup(func() { active = saved })
+		active = kernelsFor(CPU{Tier: Generic, BF16: true})
+		f(t)
+	})
+}
+
+// In pairs, queries are rounded to bfloat16, and so are weights, which changes
+// each by no more than 2⁻⁹ of it and their sum by as much.
 func TestAttentionAgainstFloat64(t *testing.T) {
 	type shape struct {
 		name                             string
@@ -58,8 +73,8 @@ func TestAttentionAgainstFloat64(t *testing.T) {
 		{"odd widths", 2, 2, 33, 7, 40},
 		{"half a narrow panel", 2, 1, 72, 72, 0},
 	}
-	eachTier(t, func(t *testing.T) {
-		for _, d := range kvTypes {
+	eachAttention(t, func(t *testing.T) {
+		for _, d := range cacheTypes {
 			for _, s := range shapes {
 				if d == tensor.Q8_0 && (s.keyDim%32 != 0 || s.valueDim%32 != 0) {
 					continue
@@ -82,18 +97,49 @@ func TestAttentionAgainstFloat64(t *testing.T) {
 					pool.Attend(a)
 					roundTrip(d, k)
 					roundTrip(d, v)
+					bound := 2e-5
+					if layoutOf(d, s.keyDim, s.valueDim).kind == kvPairs {
+						roundTrip(d, a.Q)
+						bound += 0x1p-8 * float64(slices.Max(magnitudes(v)))
+					}
 					for row := range positions {
 						for h := range s.heads {
 							q := a.Q[(row*s.heads+h)*s.keyDim:][:s.keyDim]
 							want := definition(q, k, v, h/(s.heads/s.kvHeads), s.kvHeads, s.valueDim, row, s.window, 0.3)
 							for i, w := range want {
-								if got := float64(a.Out[(row*s.heads+h)*s.valueDim+i]); !(math.Abs(got-w) <= 2e-5) {
+								if got := float64(a.Out[(row*s.heads+h)*s.valueDim+i]); !(math.Abs(got-w) <= bound) {
 									t.Fatalf("row at %d, head %d, dimension %d: %v, want %v", row, h, i, got, w)
 								}
 							}
 						}
 					}
 				})
+			}
+		}
+	})
+}
+
+// Weights are divided by their sum, as they are after all rounding: the average
+// of equal values is their value.
+func TestAttentionOfEqualValues(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
+		for _, d := range cacheTypes {
+			const positions, dim = 75, 64
+			a := Attention{
+				Heads: 1, KVHeads: 1, KeyDim: dim, ValueDim: dim, Scale: 0.3, DType: d,
+				Q: random(1, positions*dim), K: random(2, positions*dim), V: slices.Repeat([]float32{1.3}, positions*dim),
+				Out: make([]float32, positions*dim), Seqs: make([]int32, positions),
+			}
+			for i := range int32(positions) {
+				a.Positions = append(a.Positions, i)
+			}
+			a.KV = newKV(&a)
+			pool := NewPool(1)
+			pool.Attend(a)
+			pool.Close()
+			roundTrip(d, a.V)
+			if i := unequal(a.Out, a.V, func(int) float64 { return 2e-6 }); i >= 0 {
+				t.Errorf("%v: %v at %d, want %v", d, a.Out[i], i/dim, a.V[i])
 			}
 		}
 	})
@@ -134,7 +180,7 @@ func definition(q, k, v []float32, head, heads, valueDim, pos, window int, scale
 func TestAttendDoesNotAllocate(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		for _, workers := range []int{1, 3} {
-			for _, d := range kvTypes {
+			for _, d := range cacheTypes {
 				pool := NewPool(workers)
 				defer pool.Close()
 				a := Attention{
@@ -157,11 +203,11 @@ func TestAttendDoesNotAllocate(t *testing.T) {
 // A score that is no number spoils the row that has it, and one that is
 // infinitely low weighs nothing.
 func TestAttentionOfInfiniteScores(t *testing.T) {
-	eachTier(t, func(t *testing.T) {
+	eachAttention(t, func(t *testing.T) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
 		for _, test := range []struct {
 			name string
-			keys []float32 // of positions 0, 1, …; the query is 1
+			keys []float32 // of positions 0, 1, …, in their first dimension; the query is 1, 0
 			want float32   // values are 1, 2, …
 		}{
 			{"all equal", []float32{3, 3, 3}, 2},
@@ -174,22 +220,25 @@ func TestAttentionOfInfiniteScores(t *testing.T) {
 			{"a block with NaN first", append(slices.Repeat([]float32{nan}, KVBlock), 0), nan},
 			{"lower than any", []float32{-3e38, -3e38}, 1.5},
 		} {
-			a := Attention{
-				Heads: 1, KVHeads: 1, KeyDim: 1, ValueDim: 16, Scale: 1, DType: tensor.F32,
-				K: test.keys, Positions: make([]int32, len(test.keys)), Seqs: make([]int32, len(test.keys)),
-				Q: slices.Repeat([]float32{1}, len(test.keys)), Out: make([]float32, 16*len(test.keys)),
-			}
-			for i := range test.keys {
-				a.Positions[i] = int32(i)
-				a.V = append(a.V, slices.Repeat([]float32{float32(i + 1)}, 16)...)
-			}
-			a.KV = newKV(&a)
-			pool := NewPool(1)
-			pool.Attend(a)
-			pool.Close()
-			got := a.Out[len(a.Out)-1]
-			if !(math.Abs(float64(got-test.want)) <= 1e-4) && (got == got || test.want == test.want) {
-				t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+				a := Attention{
+					Heads: 1, KVHeads: 1, KeyDim: 2, ValueDim: 16, Scale: 1, DType: d,
+					Positions: make([]int32, len(test.keys)), Seqs: make([]int32, len(test.keys)),
+					Q: slices.Repeat([]float32{1, 0}, len(test.keys)), Out: make([]float32, 16*len(test.keys)),
+				}
+				for i := range test.keys {
+					a.Positions[i] = int32(i)
+					a.K = append(a.K, test.keys[i], 0)
+					a.V = append(a.V, slices.Repeat([]float32{float32(i + 1)}, 16)...)
+				}
+				a.KV = newKV(&a)
+				pool := NewPool(1)
+				pool.Attend(a)
+				pool.Close()
+				got := a.Out[len(a.Out)-1]
+				if !(math.Abs(float64(got-test.want)) <= 1e-4) && (got == got || test.want == test.want) {
+					t.Errorf("%v, %s: %v, want %v", d, test.name, got, test.want)
+				}
 			}
 		}
 	})

@@ -7,8 +7,8 @@ import "math"
 // the key-value head.
 type attentionScratch struct {
 	packed []byte
-	copied []float32 // [M, KeyDim]
-	q      []float32 // [M, KeyDim]: copied, or a part of Q
+	copied []float32 // [M, layout.query]
+	q      []float32 // [M, layout.query]: copied, or a part of Q
 	scores []float32 // [1+M+1, KVBlock]: a block's scores, then its weights, with room for shifting lanes
 	lanes  []uint32  // [M], the lanes of a block that a query sees
 	high   []float32 // [M], the maximum of a block
@@ -19,6 +19,7 @@ type attentionScratch struct {
 	total  []float32 // [M]
 	out    []float32 // [M, ValueDim]
 	paths  pathScratch
+	values []byte // values of a block of pairs that a path puts together
 }
 
 // mergeQueries is how many query vectors are taken through a block's values
@@ -52,12 +53,19 @@ func (j *attentionJob) begin(s *attentionScratch, t tile, head int) {
 	grown(&s.high, m)
 	grown(&s.sum, m)
 	grown(&s.spare, mergeQueries*KVBlock)
-	if t.to-t.from == 1 {
+	pairs := j.layout.kind == kvPairs
+	if t.to-t.from == 1 && !pairs {
 		s.q = j.queries(t.from, head)
 	} else {
-		s.q = grown(&s.copied, m*j.KeyDim)
+		s.q = grown(&s.copied, m*j.layout.query)
+		n := j.group * j.layout.query
 		for row := t.from; row < t.to; row++ {
-			copy(s.q[(row-t.from)*j.group*j.KeyDim:], j.queries(row, head))
+			q := s.q[(row-t.from)*n:][:n]
+			if pairs {
+				j.kernels.pack[kvPairs](bytesOf(q), j.queries(row, head))
+			} else {
+				copy(q, j.queries(row, head))
+			}
 		}
 	}
 	j.beginPaths(s, t, head)
@@ -141,7 +149,7 @@ func (j *attentionJob) seeing(t tile, b int) func(yield func(tile) bool) {
 func (j *attentionJob) reduceBlock(s *attentionScratch, t, run tile, at *blockAt) {
 	q, end := (run.from-t.from)*j.group, (run.to-t.from)*j.group
 	scores := s.scores[(1+q)*KVBlock : (1+end)*KVBlock]
-	j.kernels.scores[j.layout.kind](scores, s.q[q*j.KeyDim:end*j.KeyDim], at.keys, j.KeyDim, &at.values[0])
+	j.kernels.scores[j.layout.kind](scores, s.q[q*j.layout.query:end*j.layout.query], at.keys, j.KeyDim, &at.values[0])
 	for row := run.from; row < run.to; row++ {
 		from, to := j.sees(row, at.b)
 		seen := uint32(1<<to - 1<<from)
@@ -156,7 +164,11 @@ func (j *attentionJob) reduceBlock(s *attentionScratch, t, run tile, at *blockAt
 	if at.result != nil {
 		high, sum = at.result.high[q:end], at.result.sum[q:end]
 	}
-	j.kernels.softmax(scores, s.lanes[q:end], high, sum, j.Scale)
+	softmax := j.kernels.softmax
+	if j.layout.kind == kvPairs {
+		softmax = j.kernels.softmaxBF16
+	}
+	softmax(scores, s.lanes[q:end], high, sum, j.Scale)
 
 	// Positions that a row does not see take no part, not even with a weight of
 	// 0: what they hold may be no number.

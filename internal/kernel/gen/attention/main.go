@@ -23,13 +23,17 @@ func main() {
 			m.scores(k)
 			m.values(k)
 		}
-		m.softmax()
+		m.softmax("softmax", "turns the scores of a block into weights.", nil)
 		m.mergeBlock()
 		m.normalise()
 		m.packF16()
 		m.packBF16()
 		m.packQ8()
 	}
+	m := &machine{512}
+	m.scoresPairs()
+	m.softmax("softmaxBF16", "turns the scores of a block into weights in bfloat16.", m.roundBF16)
+	m.valuesPairs()
 	Generate()
 }
 

@@ -63,6 +63,21 @@ func (m *machine) packBF16() {
 }
 
 const unordered = 3 // predicate: one of the two is NaN
+const ordered = 7   // predicate: neither is NaN
+
+// roundBF16 rounds to bfloat16, of which float32 is the upper half. A NaN stays
+// as it is.
+func (m *machine) roundBF16(x []reg.VecVirtual) {
+	for _, x := range x {
+		rounded, number := x86.Vec(m.width), K()
+		VCMPPS(U8(ordered), x, x, number)
+		VPSRLD(U8(16), x, rounded)
+		VPANDD_BCST(x86.Bits(1), rounded, rounded)
+		VPADDD_BCST(x86.Bits(0x7fff), rounded, rounded)
+		VPADDD(x, rounded, rounded)
+		VPANDD_BCST(x86.Bits(0xffff0000), rounded, number, x)
+	}
+}
 
 // packQ8 quantises blocks of 32 values: a scale and codes nearest to value ÷
 // scale, as it is stored.

@@ -10,10 +10,10 @@ import (
 )
 
 // softmax takes one query vector's scores of a block at a time: they are two
-// vectors of AVX-512, four of AVX2.
-func (m *machine) softmax() {
-	m.text("softmax", "func(s []float32, lanes []uint32, high, sum []float32, scale float32)",
-		"turns the scores of a block into weights.")
+// vectors of AVX-512, four of AVX2. Weights are rounded before they are added,
+// where that is asked for.
+func (m *machine) softmax(name, doc string, round func(x []reg.VecVirtual)) {
+	m.text(name, "func(s []float32, lanes []uint32, high, sum []float32, scale float32)", doc)
 	s, lanes, n, high, sum := base("s"), base("lanes"), length("lanes"), base("high"), base("sum")
 	scale := x86.Vec(m.width)
 	at, err := Param("scale").Resolve()
@@ -47,6 +47,9 @@ func (m *machine) softmax() {
 		VSUBPS(top[0], x[i], x[i])
 	}
 	exp.Apply(x...)
+	if round != nil {
+		round(x)
+	}
 	for i := range x {
 		VMOVUPS(x[i], Mem{Base: s, Disp: m.bytes() * i})
 	}
