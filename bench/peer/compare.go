@@ -111,6 +111,9 @@ func (c *comparison) rows() []row {
 				r.Peer, r.Setting, r.PeerSamples = bench.Median(v), s.name, v
 			}
 		}
+		if r.Peer == 0 {
+			continue // the peer was not asked, as for the one token that others are compared with
+		}
 		r.Ratio = r.Ours / r.Peer
 		if f.Kind == "decode" {
 			r.Probe, r.OfLimit = bench.Median(c.probes[f]), bench.Median(c.limits[f])

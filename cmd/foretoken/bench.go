@@ -16,7 +16,7 @@ type benchCmd struct {
 	Prefill []int `placeholder:"N" default:"512" env:"FORETOKEN_BENCH_PREFILL" help:"Lengths of prompts, by default 512. 0: none."`
 	Decode  int   `placeholder:"N" default:"128" env:"FORETOKEN_BENCH_DECODE" help:"Tokens to generate, by default 128. 0: none."`
 	Verify  []int `placeholder:"N" default:"1,2,4,8,16" env:"FORETOKEN_BENCH_VERIFY" help:"Tokens to verify in one forward, by default 1, 2, 4, 8 and 16. 0: none."`
-	Context []int `placeholder:"N" default:"0,2048" env:"FORETOKEN_BENCH_CONTEXT" help:"Tokens that precede generation and verification, by default 0 and 2048."`
+	Context []int `placeholder:"N" env:"FORETOKEN_BENCH_CONTEXT" help:"Tokens that precede generation and verification, by default 0 and, where the model goes so far, 2048."`
 	Batch   []int `placeholder:"N" default:"1" env:"FORETOKEN_BENCH_BATCH" help:"Sequences that generate together, by default 1."`
 	Runs    int   `placeholder:"N" default:"5" env:"FORETOKEN_BENCH_RUNS" help:"Runs, of which figures are medians, by default 5."`
 	JSON    bool  `name:"json" env:"FORETOKEN_BENCH_JSON" help:"Print the figures as one line of JSON."`
@@ -53,10 +53,17 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	defer e.Close()
 	p := progress{}
 	defer p.end()
-	report, err := bench.Run(ctx, e, bench.Options{
+	o := bench.Options{
 		Prefill: positive(c.Prefill), Decode: c.Decode, Contexts: c.Context, Batches: c.Batch, Verify: positive(c.Verify), Runs: c.Runs,
 		Progress: func(done, total int) { p.step("measuring", int64(done), int64(total)) },
-	})
+	}
+	if o.Contexts == nil {
+		o.Contexts = []int{0, 2048}
+		if o.Fits(e.MaxModelLen()) != nil {
+			o.Contexts = []int{0}
+		}
+	}
+	report, err := bench.Run(ctx, e, o)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
-
 	"github.com/foretoken/foretoken/internal/engine"
 )
 

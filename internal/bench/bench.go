@@ -40,7 +40,7 @@ func Run(ctx context.Context, e *engine.Engine, o Options) (report *Report, err 
 	if o.Decode == 0 && len(o.Verify) == 0 {
 		o.Contexts = nil // nothing follows them
 	}
-	if err := o.check(e.MaxModelLen()); err != nil {
+	if err := o.Fits(e.MaxModelLen()); err != nil {
 		return nil, err
 	}
 	if o.now == nil {
@@ -66,7 +66,11 @@ func Run(ctx context.Context, e *engine.Engine, o Options) (report *Report, err 
 	return report, err
 }
 
-func (o *Options) check(limit int) error {
+// Fits reports what cannot be measured with sequences of up to limit tokens.
+func (o *Options) Fits(limit int) error {
+	if n := o.grows(); n > limit {
+		return fmt.Errorf("%d tokens to generate or verify: expected at most %d, as long as sequences of this model are", n, limit)
+	}
 	for _, list := range []struct {
 		what   string
 		values []int
@@ -87,6 +91,15 @@ func (o *Options) check(limit int) error {
 	}
 	if o.Runs < 1 || o.Decode < 0 {
 		return fmt.Errorf("%d runs of %d tokens: expected at least 1 run, and no negative number of tokens", o.Runs, o.Decode)
+	}
+	// All contexts take turns, and so stay in the cache, beside the longest
+	// prompt.
+	want := roundUp(slices.Max(append([]int{0}, o.Prefill...)))
+	for _, n := range o.Contexts {
+		want += o.together() * roundUp(n+o.grows())
+	}
+	if have := roundUp(limit); want > have {
+		return fmt.Errorf("contexts and prompt take %d tokens together, and the cache holds %d: measure fewer at a time", want, have)
 	}
 	return nil
 }
@@ -113,9 +126,6 @@ type measurement interface {
 }
 
 func (b *bench) measure() error {
-	if err := b.fits(); err != nil {
-		return err
-	}
 	b.plan()
 	var all []measurement
 	for _, m := range b.prefills {
@@ -176,24 +186,11 @@ func (b *bench) plan() {
 }
 
 // together is how many sequences of a context are kept.
-func (b *bench) together() int {
-	if b.Decode == 0 {
+func (o *Options) together() int {
+	if o.Decode == 0 {
 		return 1
 	}
-	return slices.Max(append([]int{1}, b.Batches...))
-}
-
-// fits reports whether all contexts, which take turns and so stay in the
-// cache, and the longest prompt have room.
-func (b *bench) fits() error {
-	want := roundUp(slices.Max(append([]int{0}, b.Prefill...)))
-	for _, n := range b.Contexts {
-		want += b.together() * roundUp(n+b.grows())
-	}
-	if have := b.cache.Capacity(); want > have {
-		return fmt.Errorf("contexts and prompt take %d tokens together, and the cache holds %d: measure fewer at a time", want, have)
-	}
-	return nil
+	return slices.Max(append([]int{1}, o.Batches...))
 }
 
 // roundUp is what a sequence of n tokens takes of the cache.

@@ -260,20 +260,28 @@ func TestCancellationDoesNotWaitForTheLoop(t *testing.T) {
 	<-ended
 }
 
+// Close ends what is running: here a loop that takes one step and goes on when
+// the engine is being closed.
 func TestCloseEndsRequests(t *testing.T) {
-	e, err := Open(testmodel.Safetensors(t, testmodel.Family("llama")), Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
+	e.loop = loop{submitted: make(chan *sequence), jobs: make(chan job), done: make(chan struct{}), quit: make(chan struct{})}
+	go func() {
+		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted)
+		e.advance()
+		<-e.loop.quit
+		e.run()
+	}()
+	var err error
 	n := 0
 	for _, err = range e.Generate(context.Background(), Request{Prompt: prompt(1, 4), Params: greedy(400)}) {
-		if n++; n == 2 {
+		if n++; n == 1 {
 			go e.Close()
 		}
 	}
-	if !errors.Is(err, ErrClosed) {
-		t.Errorf("after %d tokens: %v, want ErrClosed", n, err)
+	if n != 2 || !errors.Is(err, ErrClosed) {
+		t.Errorf("after %d tokens: %v, want ErrClosed after one", n-1, err)
 	}
+	<-e.loop.done
 	if _, err := collect(e, context.Background(), Request{Prompt: prompt(1, 4), Params: greedy(4)}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a request after Close: %v, want ErrClosed", err)
 	}
@@ -282,6 +290,9 @@ func TestCloseEndsRequests(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Errorf("a second Close: %v", err)
+	}
+	if n := e.arena.Bytes(); n != 0 {
+		t.Errorf("%d bytes of weights are left", n)
 	}
 }
 

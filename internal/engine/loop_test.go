@@ -18,7 +18,7 @@ func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.release() })
+	t.Cleanup(func() { e.close.Do(func() { e.release() }) }) // unless the test closes it
 	return e
 }
 

@@ -168,10 +168,11 @@ func (o Options) quantize() (tensor.DType, error) {
 }
 
 func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
-	if e.model, err = model.Load(e.checkpoint, packing); err != nil {
+	// What a user can have got wrong is said before the weights are read.
+	config, err := model.Check(e.checkpoint)
+	if err != nil {
 		return err
 	}
-	config := e.model.Config()
 	e.maxLen = config.Context
 	if o.MaxModelLen < 0 || o.MaxModelLen > config.Context {
 		return fmt.Errorf("max-model-len %d: expected 1 to %d, the model's own limit", o.MaxModelLen, config.Context)
@@ -179,6 +180,10 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
+	if e.model, err = model.Load(e.checkpoint, packing); err != nil {
+		return err
+	}
+	config = e.model.Config()
 	g, err := e.checkpoint.Generation()
 	if err != nil {
 		return err

@@ -192,7 +192,13 @@ func TestAttendDoesNotAllocate(t *testing.T) {
 				kv := newKV(&a)
 				kv.reserve(1, 1002)
 				a.KV = kv
-				if n := testing.AllocsPerRun(20, func() { pool.Attend(a) }); n != 0 {
+				// A worker's memory grows when it first comes in time for a task,
+				// which on a busy machine may take many calls.
+				n := 1.0
+				for i := 0; i < 200 && n != 0; i++ {
+					n = testing.AllocsPerRun(20, func() { pool.Attend(a) })
+				}
+				if n != 0 {
 					t.Errorf("%v, %d workers: %v allocations", d, workers, n)
 				}
 			}

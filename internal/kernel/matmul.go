@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/foretoken/foretoken/internal/kernel/panel"
@@ -59,9 +59,10 @@ type matmulJob struct {
 	products []productRun
 	tasks    int
 
-	q8     []QBlock  // x in eight bits
-	bf16   []uint16  // x in bfloat16
-	padded []float32 // x with every segment filled to whole blocks
+	q8     []QBlock        // x in eight bits
+	bf16   []uint16        // x in bfloat16
+	padded []float32       // x with every segment filled to whole blocks
+	layout []panel.Segment // that of padded; nil: it is not made yet
 }
 
 // A productRun is a product and the tasks that are its own.
@@ -85,7 +86,7 @@ func (j *matmulJob) prepare(products []Product) {
 		panels += q.W.panels()
 	}
 	perTask := max(1, panels/(tasksPerWorker*j.pool.Workers()))
-	j.products, j.tasks = j.products[:0], 0
+	j.products, j.tasks, j.layout = j.products[:0], 0, nil
 	var have [inBF16 + 1]bool
 	for _, q := range products {
 		r := productRun{Product: q, first: j.tasks, perTask: perTask}
@@ -119,13 +120,21 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// floats returns x with each segment of w filled with zeros to whole blocks. At
-// most one product of a call needs a copy: those that are split stand alone.
+// floats returns x with each segment of w filled with zeros to whole blocks.
+// Products of one call that need a copy must agree in their segments: those that
+// are split stand alone.
 func (j *matmulJob) floats(w *Weight) (input *byte, stride int) {
 	cols := w.blocks * panel.Block
 	if cols == w.Cols {
 		return (*byte)(unsafe.Pointer(&j.x[0])), 4 * cols
 	}
+	if j.layout != nil {
+		if !slices.Equal(j.layout, w.segments) {
+			panic("kernel: products of one input whose segments differ")
+		}
+		return (*byte)(unsafe.Pointer(&j.padded[0])), 4 * cols
+	}
+	j.layout = w.segments
 	j.padded = grow(j.padded, j.rows*cols)
 	clear(j.padded)
 	for r := range j.rows {
@@ -147,7 +156,7 @@ func (j *matmulJob) do(worker, task int) {
 	from := (task - r.first) * r.perTask
 	to := min(from+r.perTask, r.W.panels())
 	// A block of rows stays in the second-level cache while panels pass by.
-	rows := max(maxTile, cachedRows/r.stride)
+	rows := max(minRows, cachedRows/r.stride)
 	for row := 0; row < j.rows; row += rows {
 		for p := from; p < to; p++ {
 			r.panel(j.pool, worker, p, row, min(rows, j.rows-row))
@@ -155,11 +164,9 @@ func (j *matmulJob) do(worker, task int) {
 	}
 }
 
-var negZero = float32(math.Copysign(0, -1))
-
 const (
-	maxTile    = 8         // rows of the largest kernel, at least
-	cachedRows = 384 << 10 // bytes
+	minRows    = 8         // of a block: more than any kernel takes at once
+	cachedRows = 384 << 10 // bytes of activations
 )
 
 // panel computes the outputs of one panel for rows [row, row+rows).
@@ -182,9 +189,7 @@ func (r *productRun) panel(p *Pool, worker, index, row, rows int) {
 		n := seg.Blocks()
 		switch {
 		case n == 0:
-			for i := range part {
-				part[i] = negZero // adds nothing, not even the sign of a zero
-			}
+			clear(part) // adds nothing: a sum is never -0
 		case w.input == inFloat:
 			clear(part)
 			w.dotFloat(data, input, r.stride, part, rows, block, n, unpacked)

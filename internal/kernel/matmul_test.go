@@ -1,11 +1,14 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/foretoken/foretoken/internal/kernel/panel"
 	"github.com/foretoken/foretoken/internal/tensor"
 	"pgregory.net/rapid"
 )
@@ -141,6 +144,83 @@ func TestMatMulRowsAreIndependent(t *testing.T) {
 	})
 }
 
+// A long prompt passes a task's panels in blocks of rows: those on both sides of
+// every cut have the bits that they have alone.
+func TestMatMulOfManyRowsAndPanels(t *testing.T) {
+	eachTier(t, func(t *testing.T) {
+		for _, exact := range []bool{true, false} {
+			for _, d := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+				const out, in, rows = 40*panel.Rows + 5, 1024, 200
+				s := newSubject(t, 2, exact)
+				m := weights(d, out, in, rand.New(rand.NewPCG(1, 2)))
+				w := s.pack(m, 0)
+				x, bias := random(2, rows*in), random(3, out)
+				y := s.matmul(x, rows, w, bias)
+				row := make([]float32, in)
+				for o := range out { // every panel is somebody's task
+					m.Row(row, o)
+					want, size := float64(bias[o]), math.Abs(float64(bias[o]))
+					for i, v := range row {
+						want += float64(v) * float64(x[i])
+						size += math.Abs(float64(v) * float64(x[i]))
+					}
+					if got := float64(y[o]); !(math.Abs(got-want) <= 0.04*size) {
+						t.Fatalf("%v, output %d: %v, want %v", d, o, got, want)
+					}
+				}
+				if block := cachedRows / (4 * in); block >= rows || w.panels() < 2*tasksPerWorker*2 {
+					t.Fatalf("blocks of %d rows, %d panels: nothing is cut", block, w.panels())
+				}
+				for row := 0; row < rows; row += 19 {
+					want := s.matmul(x[row*in:(row+1)*in], 1, w, bias)
+					for i, v := range want {
+						if got := y[row*out+i]; math.Float32bits(got) != math.Float32bits(v) {
+							t.Fatalf("%v, row %d, output %d: %v, alone %v", d, row, i, got, v)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// Segments end where scales do: a block of a panel has one.
+func TestSplitWeightWithScalesBeside(t *testing.T) {
+	eachTier(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, tc := range []struct {
+			dtype, scales tensor.DType
+			cols          int // of a scale
+		}{{tensor.F8E4M3, tensor.F32, 64}, {tensor.F4E2M1, tensor.F8E8M0, 64}} {
+			const out, in = 40, 608
+			m := weights(tc.dtype, out, in, r)
+			n := out * ((in + tc.cols - 1) / tc.cols)
+			m.Scales = &tensor.Scales{DType: tc.scales, BlockRows: 1, BlockCols: tc.cols, Data: make([]byte, n*tc.scales.BlockBytes())}
+			for i := range n {
+				if tc.scales == tensor.F32 {
+					binary.LittleEndian.PutUint32(m.Scales.Data[4*i:], math.Float32bits(r.Float32()))
+				} else {
+					m.Scales.Data[i] = 120 + byte(r.IntN(8))
+				}
+			}
+			x, row := random(2, in), make([]float32, in)
+			s := newSubject(t, 1, true)
+			y := s.matmul(x, 1, s.pack(m, 8), nil)
+			for o, got := range y {
+				m.Row(row, o)
+				var want, size float64
+				for i, v := range row {
+					want += float64(v) * float64(x[i])
+					size += math.Abs(float64(v) * float64(x[i]))
+				}
+				if !(math.Abs(float64(got)-want) <= 4e-6*size) {
+					t.Fatalf("%v, output %d: %v, want %v", tc.dtype, o, got, want)
+				}
+			}
+		}
+	})
+}
+
 // A product that is split among ranks is the balanced tree of its segments:
 // ranks that own half of them each sum to the same bits.
 func TestSplitWeightIsATreeOfSegments(t *testing.T) {
@@ -218,6 +298,13 @@ func TestPackQuantizes(t *testing.T) {
 	for i := range want {
 		if got[i] != want[i] {
 			t.Fatalf("output %d: %v, from a file of Q8_0 %v", i, got[i], want[i])
+		}
+	}
+	// Rows that are no whole blocks stay as they are; so does what is of the type.
+	for _, m := range []*tensor.Matrix{matrix(t, tensor.F32, 70, 40, random(1, 70*40)), matrix(t, tensor.Q8_0, 70, 64, values)} {
+		want, got := plain.matmul(x[:m.Cols], 1, plain.pack(m, 0), nil), s.matmul(x[:m.Cols], 1, s.pack(m, 0), nil)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v of %d columns is not kept", m.DType, m.Cols)
 		}
 	}
 	values[64] = float32(math.Inf(1))

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// An Arena is memory for packed weights and caches. On this system it comes
+// An Arena is memory for packed weights. On this system it comes
 // from the collector's heap. Its methods may be called from any goroutine; the
 // zero value is ready.
 type Arena struct {

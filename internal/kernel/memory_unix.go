@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Arena is memory outside the collector's heap, for packed weights and
-// caches: gigabytes that live as long as the model. The collector neither
+// An Arena is memory outside the collector's heap, for packed weights:
+// gigabytes that live as long as the model. The collector neither
 // paces itself by them nor zeroes them twice, and failing to get
 // them is an error instead of the end of the process. Its methods may be
 // called from any goroutine; the zero value is ready.

@@ -282,7 +282,7 @@ func TestTreeAgainstTwin(t *testing.T) {
 	eachTier(t, func(t *testing.T) {
 		for rows := 1; rows <= 9; rows++ {
 			parts := random(uint64(rows), maxSegments*rows*panel.Rows)
-			parts[3] = negZero
+			parts[3] = float32(math.Copysign(0, -1))
 			got, want := make([]float32, rows*40+1), make([]float32, rows*40+1)
 			active.panels.tree(&got[0], &parts[0], uint64(rows), 160, uint64(4*rows*panel.Rows))
 			treeGeneric(&want[0], &parts[0], uint64(rows), 160, uint64(4*rows*panel.Rows))
