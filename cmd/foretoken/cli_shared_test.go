@@ -112,7 +112,7 @@ func TestGoldenRun(t *testing.T) {
 		}
 		for _, greedy := range meta.Greedy {
 			prompt, _ := json.Marshal(tokens.Sequences[greedy.Sequence])
-			out := foretoken(t, "run", file, "--tokens", string(prompt), "--ignore-eos", "--temperature", "0",
+			out := foretoken(t, "run", file, "--tokens", string(prompt), "--ignore-eos", "--temperature", "0", "--dtype", "float32",
 				"--max-tokens", fmt.Sprint(len(greedy.Tokens)), "--print-tokens")
 			var got []int
 			if err := json.Unmarshal(out, &got); err != nil || !slices.Equal(got, greedy.Tokens) {
