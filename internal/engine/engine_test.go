@@ -206,14 +206,28 @@ func TestSeedsAndLogProbs(t *testing.T) {
 	}
 }
 
+// held runs a loop that takes one step of the first request, and goes on when
+// until says so: a loop that runs freely may be done before anybody cancels.
+func held(e *Engine, until func() <-chan struct{}) {
+	e.loop = loop{submitted: make(chan *sequence), jobs: make(chan job), quit: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted)
+		e.advance()
+		<-until()
+		e.run()
+	}()
+}
+
 // Leaving the iteration and cancelling a context free the sequence; others go on.
 func TestCancellation(t *testing.T) {
-	e := open(t, "llama", Options{Threads: 1})
+	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
+	defer e.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	held(e, ctx.Done)
 	n := 0
-	for _, err := range e.Generate(ctx, Request{Prompt: prompt(1, 200), Params: greedy(250)}) {
-		if n++; n == 3 {
+	for _, err := range e.Generate(ctx, Request{Prompt: prompt(1, 100), Params: greedy(250)}) {
+		if n++; n == 1 {
 			cancel()
 		}
 		if err != nil {
@@ -236,16 +250,12 @@ func TestCancellation(t *testing.T) {
 }
 
 // Whoever cancels does not wait for what the engine is busy with: here a loop
-// that takes one step and then no more.
+// that takes one step and is then busy.
 func TestCancellationDoesNotWaitForTheLoop(t *testing.T) {
 	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
-	e.loop = loop{submitted: make(chan *sequence), done: make(chan struct{}), quit: make(chan struct{})}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted)
-		e.advance()
-	}()
+	defer e.Close()
+	release := make(chan struct{})
+	held(e, func() <-chan struct{} { return release })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -257,20 +267,14 @@ func TestCancellationDoesNotWaitForTheLoop(t *testing.T) {
 	if n != 2 || !errors.Is(err, context.Canceled) {
 		t.Errorf("after %d tokens: %v, want %v after one", n-1, err, context.Canceled)
 	}
-	<-ended
+	close(release)
 }
 
 // Close ends what is running: here a loop that takes one step and goes on when
 // the engine is being closed.
 func TestCloseEndsRequests(t *testing.T) {
 	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
-	e.loop = loop{submitted: make(chan *sequence), jobs: make(chan job), done: make(chan struct{}), quit: make(chan struct{})}
-	go func() {
-		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted)
-		e.advance()
-		<-e.loop.quit
-		e.run()
-	}()
+	held(e, func() <-chan struct{} { return e.loop.quit })
 	var err error
 	n := 0
 	for _, err = range e.Generate(context.Background(), Request{Prompt: prompt(1, 4), Params: greedy(400)}) {

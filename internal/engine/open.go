@@ -183,7 +183,6 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if e.model, err = model.Load(e.checkpoint, packing); err != nil {
 		return err
 	}
-	config = e.model.Config()
 	g, err := e.checkpoint.Generation()
 	if err != nil {
 		return err
