@@ -39,7 +39,7 @@ import (
 //	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
 //	DType        string // activations: "auto" or "float32"
 //	KVCacheDType string // "auto", "f32", "f16", "bf16" or "q8_0"
-//	Quantize     string // round matrices of floats while loading: "q8_0", "q4_0" or "q4_1"
+//	Quantize     string // round matrices of floats while loading, where rows are blocks of 32: "q8_0", "q4_0" or "q4_1"
 //	Progress     func(done, total int64) // bytes of the model prepared; may be nil
 type Options = engine.Options
 
@@ -157,11 +157,17 @@ type Engine struct {
 // file, a .safetensors file beside its config.json, or the name of a model
 // that Pull has fetched.
 func Open(model string, o Options) (*Engine, error) {
+	return OpenContext(context.Background(), model, o)
+}
+
+// OpenContext is Open that ends with ctx's error if ctx ends while weights are
+// loaded. ctx means nothing to the engine that it returns.
+func OpenContext(ctx context.Context, model string, o Options) (*Engine, error) {
 	path, err := find(model)
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(path, o)
+	e, err := engine.Open(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}

@@ -45,11 +45,12 @@ var settings = []setting{
 	{"own threads", "build-threads", []string{"-DGGML_OPENMP=OFF"}},
 }
 
-// A llama is a directory with llama.cpp's source and builds, and with models.
+// A llama is a directory with llama.cpp's source and builds, a directory for
+// each release, and with models.
 type llama struct{ dir string }
 
-func (l llama) source() string                     { return filepath.Join(l.dir, "llama.cpp") }
-func (l llama) build(s setting) string             { return filepath.Join(l.dir, s.build) }
+func (l llama) source() string                     { return filepath.Join(l.dir, release, "llama.cpp") }
+func (l llama) build(s setting) string             { return filepath.Join(l.dir, release, s.build) }
 func (l llama) tool(s setting, name string) string { return filepath.Join(l.build(s), "bin", name) }
 func (l llama) models() string                     { return filepath.Join(l.dir, "models") }
 func (l llama) model(name string) string           { return filepath.Join(l.models(), name+".gguf") }
@@ -65,7 +66,7 @@ const (
 func (l llama) built() error {
 	for _, s := range settings {
 		if _, err := os.Stat(l.tool(s, verifyTool)); err != nil { // the last to be built
-			return fmt.Errorf("%s: llama.cpp is not built: go run ./bench/peer build", l.dir)
+			return fmt.Errorf("%s: llama.cpp is not built: go run ./bench/peer build", filepath.Join(l.dir, release))
 		}
 	}
 	return nil

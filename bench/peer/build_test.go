@@ -35,7 +35,7 @@ func TestExtract(t *testing.T) {
 	if err := check(archive); err == nil || !strings.Contains(err.Error(), "expected "+sum) {
 		t.Errorf("check of another archive: %v", err)
 	}
-	dir := filepath.Join(work, "llama.cpp")
+	dir := llama{work}.source()
 	if err := extract(archive, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +47,16 @@ func TestExtract(t *testing.T) {
 		}
 		return nil
 	})
-	if want := "llama.cpp/run.sh -rwxr-xr-x, llama.cpp/src/a.cpp -rw-r--r--"; strings.Join(got, ", ") != want {
+	if want := release + "/llama.cpp/run.sh -rwxr-xr-x, " + release + "/llama.cpp/src/a.cpp -rw-r--r--"; strings.Join(got, ", ") != want {
 		t.Errorf("extracted %v, want %s", got, want)
 	}
 	os.Remove(archive)
 	if err := extract(archive, dir); err != nil {
 		t.Errorf("what is there is not extracted again: %v", err)
+	}
+	for _, s := range settings { // of another release, neither source nor builds are there
+		if build := (llama{work}).build(s); filepath.Dir(build) != filepath.Dir(dir) {
+			t.Errorf("%s is built in %s, and its source is in %s", s.name, build, dir)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,11 +35,26 @@ type figure struct {
 // of verify.
 type speeds map[figure]float64
 
+// checkArgs refuses flags of foretoken bench that would change what it is
+// asked to do, which then were not what the peer does.
+func checkArgs(args []string) error {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		switch {
+		case slices.Contains([]string{"--json", "--runs", "--threads", "--prefill", "--decode", "--context", "--verify", "--batch"}, name),
+			strings.HasPrefix(name, "-t"):
+			return fmt.Errorf("-args %s: expected flags that say how Foretoken runs, such as --kv-cache-dtype; what is measured is the same for both", name)
+		}
+	}
+	return nil
+}
+
 // foretoken runs our side once.
 func foretoken(ctx context.Context, binary string, args []string, w work) (speeds, *bench.Report, error) {
 	args = append([]string{
 		"bench", w.model, "--json", "--runs", "1", "--threads", strconv.Itoa(w.threads),
 		"--prefill", join(w.prefill), "--decode", strconv.Itoa(w.decode), "--context", join(w.depths), "--verify", join(w.verify),
+		"--batch", "1",
 	}, args...)
 	var report bench.Report
 	if err := readJSON(ctx, &report, binary, args...); err != nil {

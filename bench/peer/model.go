@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,8 +12,8 @@ import (
 
 func modelCommand(ctx context.Context, args []string) error {
 	f, dir := flags("model")
-	name := f.String("shape", "", "qwen3-0.6b, llama-3.2-1b or qwen3-4b")
-	layers := f.Int("layers", 0, "layers instead of all")
+	name := f.String("shape", "", shapeNames())
+	layers := f.Int("layers", 0, "number of layers; by default all, or of large shapes as many as make a Q8_0 of six gigabytes")
 	types := f.String("type", "bf16", "types of llama-quantize, such as q8_0,q4_k_m; with -pure, every matrix is of that type")
 	out := f.String("o", "", "where models are written; by default models in -dir")
 	if err := parse(f, args); err != nil {
@@ -26,11 +27,14 @@ func modelCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *layers == 0 {
+		*layers = cmp.Or(s.cut, s.layers)
+	}
+	if *layers < 0 || *layers > s.layers {
+		return fmt.Errorf("-layers %d: expected 1 to %d", *layers, s.layers)
+	}
 	base := *name
-	if *layers != 0 {
-		if *layers < 0 || *layers > s.layers {
-			return fmt.Errorf("-layers %d: expected 1 to %d", *layers, s.layers)
-		}
+	if *layers < s.layers {
 		s.layers = *layers
 		base += fmt.Sprintf("-%dl", *layers)
 	}

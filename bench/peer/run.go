@@ -51,6 +51,9 @@ func runCommand(ctx context.Context, args []string) error {
 		}
 		*list.to = values
 	}
+	if err := checkArgs(split(*more)); err != nil {
+		return err
+	}
 	if *rounds < 1 || *decode < 1 || *models == "" {
 		return errors.New("expected a -model, -rounds of at least 1 and -decode of at least 1")
 	}

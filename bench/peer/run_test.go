@@ -128,7 +128,7 @@ Medians of 2 rounds.
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 
-	ours := "foretoken bench some/model.gguf --json --runs 1 --threads 1 --prefill 64 --decode 8 --context 0,32 --verify 1,4 --kv-cache-dtype f16"
+	ours := "foretoken bench some/model.gguf --json --runs 1 --threads 1 --prefill 64 --decode 8 --context 0,32 --verify 1,4 --batch 1 --kv-cache-dtype f16"
 	var peer []string
 	for range settings {
 		peer = append(peer,
@@ -171,8 +171,10 @@ func TestRunErrors(t *testing.T) {
 		{"run -model m -verify 1,x", "-verify 1,x: expected numbers"},
 		{"run -model m -depth=", "-depth: expected at least one number"},
 		{"run -model broken -foretoken " + dir + "/foretoken", "exit status 1\nno such model"},
+		{"run -model m -args --kv-cache-dtype,f16,--batch=2", "-args --batch: expected flags that say how Foretoken runs"},
+		{"run -model m -args -t,4", "-args -t: expected flags"},
 		{"run m", `argument "m": expected flags alone`},
-		{"run -dir " + dir + "/none -model m", "llama.cpp is not built: go run ./bench/peer build"},
+		{"run -dir " + dir + "/none -model m", "none/" + release + ": llama.cpp is not built: go run ./bench/peer build"},
 		{"model -shape none", `shape "none"`},
 		{"model -shape qwen3-4b -layers 40", "-layers 40: expected 1 to 36"},
 		{"walk", `command "walk"`},

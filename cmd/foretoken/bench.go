@@ -31,7 +31,8 @@ func (benchCmd) Help() string {
 token a sequence with logits and the most probable token of each; beside every run memory is read with as many
 threads, and "of the memory limit" is what a step reads of weights and cache, per second, as a share of that.
 Verification is one forward of several tokens of a sequence with the logits of all, and its ratio to a forward
-of one. Tokens are random. In each run every measurement has its turn, after one that does not count.
+of one. Tokens are random. In each run every measurement has its turn, after one that does not count. A model
+that can be pulled by its name is pulled on first use.
 
     foretoken bench smollm2:135m
     foretoken bench ./model.gguf --threads 1 --prefill 128,512 --context 0,512,8192 --json`
@@ -42,11 +43,11 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	if c.Runs < 1 || c.Decode < 0 {
 		return usagef("--runs takes at least 1, and --decode no negative number")
 	}
-	path, err := locate(c.Model)
+	path, err := fetch(ctx, c.Model)
 	if err != nil {
 		return err
 	}
-	e, err := c.open(path, c.dtypeFlags)
+	e, err := c.open(ctx, path, c.dtypeFlags)
 	if err != nil {
 		return err
 	}

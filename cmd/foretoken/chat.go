@@ -80,7 +80,7 @@ func (s *session) turn(ctx context.Context, text string) error {
 		answer, err = s.answer(ctx, prompt)
 		if err == nil || ctx.Err() != nil { // an answer that was stopped was said all the same
 			if !s.raw {
-				s.history = append(s.history, chat.User(text), chat.Assistant(answer))
+				s.history = append(s.history, chat.User(text), s.engine.Answer(prompt, answer))
 			}
 			return nil
 		}

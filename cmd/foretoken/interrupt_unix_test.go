@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -33,7 +34,23 @@ func exitCode(err error) int {
 
 // Ctrl-C ends an answer, of which what there is stays.
 func TestInterrupt(t *testing.T) {
-	cmd := exec.Command("foretoken", "run", endless(t), "--raw", "hello", "--logit-bias", "65=100", "--ignore-eos")
+	t.Run("text", func(t *testing.T) {
+		if answer := interrupted(t); !bytes.HasSuffix(answer, []byte("A\n")) {
+			t.Errorf("the answer ends in %q, want A and the end of the line", answer[len(answer)-10:])
+		}
+	})
+	t.Run("ids", func(t *testing.T) {
+		var ids []int32
+		if err := json.Unmarshal(interrupted(t, "--print-tokens"), &ids); err != nil || len(ids) < 30 || ids[0] != 65 {
+			t.Errorf("%v, %v: want as many ids as were printed before", ids, err)
+		}
+	})
+}
+
+// interrupted is what run prints when Ctrl-C comes after a hundred bytes.
+func interrupted(t *testing.T, flags ...string) []byte {
+	args := append([]string{"run", endless(t), "--raw", "hello", "--logit-bias", "65=100", "--ignore-eos"}, flags...)
+	cmd := exec.Command("foretoken", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -54,15 +71,13 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer = append(answer, rest...); !bytes.HasSuffix(answer, []byte("A\n")) {
-		t.Errorf("the answer ends in %q, want A and the end of the line", answer[len(answer)-10:])
-	}
 	if code := exitCode(cmd.Wait()); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
 	if got := stderr.String(); got != "foretoken: interrupted\n" {
 		t.Errorf("stderr %q", got)
 	}
+	return append(answer, rest...)
 }
 
 // A reader that leaves ends the command quietly, as for any other program in

@@ -17,7 +17,7 @@ import (
 type engineFlags struct {
 	Threads     int    `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
 	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
-	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading."`
+	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
 }
 
 // dtypeFlags say in which types a model computes and remembers.
@@ -37,10 +37,10 @@ func (f engineFlags) Validate() error {
 	return nil
 }
 
-func (f engineFlags) open(path string, d dtypeFlags) (*engine.Engine, error) {
+func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engine.Engine, error) {
 	var p progress
 	defer p.end()
-	return engine.Open(path, engine.Options{
+	return engine.Open(ctx, path, engine.Options{
 		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
 		Progress: func(done, total int64) { p.step("loading", done, total) },
 	})

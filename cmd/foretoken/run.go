@@ -174,7 +174,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	e, err := c.open(path, c.dtypeFlags)
+	e, err := c.open(ctx, path, c.dtypeFlags)
 	if err != nil {
 		return err
 	}

@@ -75,12 +75,11 @@ func (s *session) prompt(ctx context.Context, text string) ([]int32, error) {
 	return t.Encode(rendered, tokenizer.Options{}) // the template writes special tokens itself
 }
 
-// answer prints the continuation of a prompt as it comes, and returns its
-// text: what there is of it when an error or ctx ends it.
+// answer prints the continuation of a prompt as it comes, and returns what it
+// printed: what there is of it when an error or ctx ends it.
 func (s *session) answer(ctx context.Context, prompt []int32) (string, error) {
 	t := timing{load: s.load, machine: s.engine.Machine(), prompt: len(prompt), asked: time.Now()}
-	var text strings.Builder
-	ids := []int32{}
+	var text strings.Builder // or the ids
 	for token, err := range s.engine.Generate(ctx, engine.Request{Prompt: prompt, Params: s.params}) {
 		if err != nil {
 			if text.Len() > 0 {
@@ -92,33 +91,40 @@ func (s *session) answer(ctx context.Context, prompt []int32) (string, error) {
 			return text.String(), err
 		}
 		t.token(token)
+		piece := token.Text
 		if s.ids {
-			ids = append(ids, token.ID)
-			continue
+			piece = listItem(t.tokens, token.ID)
 		}
-		text.WriteString(token.Text)
-		if _, err := os.Stdout.WriteString(token.Text); err != nil {
+		text.WriteString(piece)
+		if _, err := os.Stdout.WriteString(piece); err != nil {
 			return text.String(), err
 		}
 	}
-	var err error
-	if s.ids {
-		err = printJSON(ids)
-	} else {
-		err = s.endLine(text.String())
-	}
+	err := s.endLine(text.String())
 	if s.verbose {
 		t.print(s.params.Seed)
 	}
 	return text.String(), err
 }
 
-// endLine ends the last line of a text.
+// listItem is the nth id, from 1, of a JSON array that endLine ends.
+func listItem(n int, id int32) string {
+	if n == 1 {
+		return fmt.Sprint("[", id)
+	}
+	return fmt.Sprint(",", id)
+}
+
+// endLine ends the last line of a text, or the array of ids.
 func (s *session) endLine(text string) error {
-	if s.ids || strings.HasSuffix(text, "\n") {
+	end := "\n"
+	switch {
+	case s.ids:
+		end = "]\n"
+	case strings.HasSuffix(text, "\n"):
 		return nil
 	}
-	_, err := fmt.Println()
+	_, err := os.Stdout.WriteString(end)
 	return err
 }
 

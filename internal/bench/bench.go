@@ -194,4 +194,4 @@ func (o *Options) together() int {
 }
 
 // roundUp is what a sequence of n tokens takes of the cache.
-func roundUp(n int) int { return (n + kvcache.PageSize - 1) / kvcache.PageSize * kvcache.PageSize }
+func roundUp(n int) int { return (n + kvcache.BlockSize - 1) / kvcache.BlockSize * kvcache.BlockSize }

@@ -19,7 +19,7 @@ import (
 
 func open(t *testing.T, s testmodel.Spec) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(testmodel.GGUF(t, s), engine.Options{Threads: 2, DType: "float32"})
+	e, err := engine.Open(context.Background(), testmodel.GGUF(t, s), engine.Options{Threads: 2, DType: "float32"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func ticks() func() time.Time {
 func free(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	err := e.Exclusive(context.Background(), func(_ *exec.Runner, cache *kvcache.Pool) error {
-		if n := cache.Free() * kvcache.PageSize; n != cache.Capacity() {
+		if n := cache.Free() * cache.PageSize(); n != cache.Capacity() {
 			t.Errorf("%d of %d positions of the cache are free", n, cache.Capacity())
 		}
 		return nil

@@ -89,6 +89,15 @@ func (f *forwarder) follow(tables []kvcache.Table, pos, rows int) ([]float32, er
 
 // reserve gives t memory for tokens positions, of which it keeps the first keep.
 func (f *forwarder) reserve(t *kvcache.Table, keep, tokens int) error {
-	f.cache.Rewind(t, keep)
+	if f.cache.Rewind(t, keep) != nil {
+		// Layers with a window do not remember that far back.
+		f.cache.Release(t)
+		if err := f.cache.Grow(t, keep); err != nil {
+			return err
+		}
+		if _, err := f.prompt(t, keep); err != nil {
+			return err
+		}
+	}
 	return f.cache.Grow(t, tokens)
 }

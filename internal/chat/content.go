@@ -31,7 +31,28 @@ func (t *Template) content(m Message) (Value, error) {
 		}
 		return joinParts(c), nil
 	}
-	return nil, fmt.Errorf("content: expected a string, null or a list of parts, not %T", m.Content)
+	return nil, contentType(m.Content)
+}
+
+func contentType(content Value) error {
+	return fmt.Errorf("content: expected a string, null or a list of parts, not %T", content)
+}
+
+// Text returns a message's content, which is not nil, as text: its parts with a line break between them.
+// Parts that are no text are an error.
+func Text(content Value) (string, error) {
+	switch c := content.(type) {
+	case string:
+		return c, nil
+	case *List:
+		for i, item := range c.Items {
+			if err := checkText(item); err != nil {
+				return "", fmt.Errorf("content part %d: %w", i+1, err)
+			}
+		}
+		return joinParts(c), nil
+	}
+	return "", contentType(content)
 }
 
 // format wraps text into a part where the template takes nothing else.
@@ -46,16 +67,24 @@ func (t *Template) format(v Value) Value {
 func (t *Template) checkParts(parts *List) error {
 	for i, item := range parts.Items {
 		part, _ := item.(*Object)
-		kind, _ := part.Get("type")
-		if kind == "thinking" && t.reads.thinkingParts {
+		if kind, _ := part.Get("type"); kind == "thinking" && t.reads.thinkingParts {
 			continue
 		}
-		if kind != "text" {
-			return fmt.Errorf("content part %d: expected type \"text\", not %s: this model takes no other input", i+1, describe(kind))
+		if err := checkText(item); err != nil {
+			return fmt.Errorf("content part %d: %w", i+1, err)
 		}
-		if text, _ := part.Get("text"); !isString(text) {
-			return fmt.Errorf("content part %d: text is not a string", i+1)
-		}
+	}
+	return nil
+}
+
+// checkText refuses a part that is no text.
+func checkText(item Value) error {
+	part, _ := item.(*Object)
+	if kind, _ := part.Get("type"); kind != "text" {
+		return fmt.Errorf("expected type \"text\", not %s: this model takes no other input", describe(kind))
+	}
+	if text, _ := part.Get("text"); !isString(text) {
+		return fmt.Errorf("text is not a string")
 	}
 	return nil
 }

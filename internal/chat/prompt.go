@@ -23,16 +23,24 @@ type Conversation struct {
 	Now           time.Time // for templates that print the date; zero: the present
 }
 
+// Check says what is wrong with a conversation for every model.
+func (c Conversation) Check() error {
+	if len(c.Messages) == 0 {
+		return fmt.Errorf("the conversation has no messages")
+	}
+	if c.AddGenerationPrompt && c.ContinueFinalMessage {
+		return fmt.Errorf("add_generation_prompt and continue_final_message exclude each other")
+	}
+	return nil
+}
+
 // Prompt renders a conversation. Messages are brought into the form the template takes; what it has no
 // place for, such as tools, is an error instead of being left out. All errors are about the conversation,
 // a bad request for a server, except a *LimitError. The prompt holds the special tokens
 // as text, with the one for its beginning where the template puts it: encode it without adding any.
 func (t *Template) Prompt(ctx context.Context, c Conversation) (string, error) {
-	if len(c.Messages) == 0 {
-		return "", fmt.Errorf("the conversation has no messages")
-	}
-	if c.AddGenerationPrompt && c.ContinueFinalMessage {
-		return "", fmt.Errorf("add_generation_prompt and continue_final_message exclude each other")
+	if err := c.Check(); err != nil {
+		return "", err
 	}
 	if len(c.Tools) > 0 && !t.reads.tools {
 		return "", &TemplateError{Message: "this model's chat template takes no tools"}

@@ -185,8 +185,11 @@ func (c *Checkpoint) find(name string, rank int) (*entry, error) {
 	return e, nil
 }
 
+// where names a tensor for messages: its file, and its name there.
+func (e *entry) where() string { return fmt.Sprintf("%s: tensor %s", e.File, quoted(e.Stored)) }
+
 func (e *entry) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s: tensor %s: %w", e.File, quoted(e.Stored), fmt.Errorf(format, args...))
+	return fmt.Errorf("%s: %w", e.where(), fmt.Errorf(format, args...))
 }
 
 // Matrix returns the two-dimensional tensor name, [rows, columns], mapped
@@ -197,13 +200,13 @@ func (c *Checkpoint) Matrix(name string) (*tensor.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &tensor.Matrix{Name: name, DType: e.DType, Rows: e.Shape[0], Cols: e.Shape[1], Data: e.data}
+	m := &tensor.Matrix{Name: e.where(), DType: e.DType, Rows: e.Shape[0], Cols: e.Shape[1], Data: e.data}
 	if err := c.blockScales(m, e); err != nil {
 		return nil, err
 	}
 	scales := m.Scales
-	if m, err = tensor.NewMatrix(name, m.DType, m.Rows, m.Cols, m.Data); err != nil {
-		return nil, fmt.Errorf("%s: %w", e.File, err)
+	if m, err = tensor.NewMatrix(m.Name, m.DType, m.Rows, m.Cols, m.Data); err != nil {
+		return nil, err
 	}
 	m.Scales = scales
 	return m, nil
@@ -230,9 +233,9 @@ func (c *Checkpoint) Stack(name string) ([]*tensor.Matrix, error) {
 	stack := make([]*tensor.Matrix, e.Shape[0])
 	size := rows * e.DType.RowBytes(cols)
 	for i := range stack {
-		part := fmt.Sprintf("%s[%d]", name, i)
+		part := fmt.Sprintf("%s[%d]", e.where(), i)
 		if stack[i], err = tensor.NewMatrix(part, e.DType, rows, cols, e.data[i*size:(i+1)*size]); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.File, err)
+			return nil, err
 		}
 	}
 	return stack, nil

@@ -13,6 +13,7 @@ import (
 type ggufNames struct {
 	model map[string]string // whole names
 	layer map[string]string // after "blk.N." and "model.layers.N."
+	exact map[string]string // either, where suffixes differ: with them
 }
 
 // llamaNames: one norm before attention and one before the feed-forward
@@ -59,6 +60,8 @@ var namesOf = map[string]ggufNames{
 	"qwen3moe": llamaNames,
 	"smollm3":  llamaNames,
 	"gemma3":   gemmaNames,
+
+	"deepseek4": deepseek4GGUFNames,
 }
 
 // hfName is the canonical name of the tensor that a GGUF file of the given
@@ -79,31 +82,37 @@ func GGUFName(arch, canonical string) (string, bool) {
 // translate turns a name of one side, FROM N "." BASE SUFFIX or BASE SUFFIX,
 // into the other's. The tables are read from Hugging Face to GGUF if inverse.
 func (t ggufNames) translate(name, from, to string, inverse bool) (string, bool) {
-	base, suffix := name, ""
-	for _, s := range []string{".weight", ".bias"} {
-		if b, ok := strings.CutSuffix(name, s); ok {
-			base, suffix = b, s
-		}
-	}
-	if suffix == "" {
-		return "", false
-	}
 	table, prefix := t.model, ""
-	if rest, ok := strings.CutPrefix(base, from); ok {
+	if rest, ok := strings.CutPrefix(name, from); ok {
 		var layer string
-		layer, base, ok = strings.Cut(rest, ".")
+		layer, name, ok = strings.Cut(rest, ".")
 		// Only the usual spelling of N, else two names would become one.
 		if n, err := strconv.Atoi(layer); !ok || err != nil || n < 0 || strconv.Itoa(n) != layer {
 			return "", false
 		}
 		table, prefix = t.layer, to+layer+"."
 	}
-	for here, there := range table {
-		if inverse {
-			here, there = there, here
+	if there, ok := lookUp(t.exact, name, inverse); ok {
+		return prefix + there, true
+	}
+	for _, suffix := range []string{".weight", ".bias"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			there, ok := lookUp(table, base, inverse)
+			return prefix + there + suffix, ok
 		}
-		if here == base {
-			return prefix + there + suffix, true
+	}
+	return "", false
+}
+
+// lookUp reads table from its values to its keys if inverse.
+func lookUp(table map[string]string, name string, inverse bool) (string, bool) {
+	if !inverse {
+		there, ok := table[name]
+		return there, ok
+	}
+	for there, here := range table {
+		if here == name {
+			return there, true
 		}
 	}
 	return "", false

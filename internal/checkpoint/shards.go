@@ -131,7 +131,10 @@ func canonicalName(stored string) string {
 	if !ok {
 		name, ok = strings.CutPrefix(stored, "language_model.")
 	}
-	if !ok || strings.HasPrefix(name, "model.") || strings.HasPrefix(name, "lm_head.") {
+	switch {
+	case !ok:
+		return deepseek4Name(stored)
+	case strings.HasPrefix(name, "model."), strings.HasPrefix(name, "lm_head."):
 		return name
 	}
 	return "model." + name

@@ -88,7 +88,6 @@ func TestCanonicalName(t *testing.T) {
 		"language_model.layers.3.input_layernorm.weight":          "model.layers.3.input_layernorm.weight",
 		"vision_tower.vision_model.embeddings.position_embedding": "vision_tower.vision_model.embeddings.position_embedding",
 		"multi_modal_projector.mm_input_projection_weight":        "multi_modal_projector.mm_input_projection_weight",
-		"layers.0.attn.wq_a.weight":                               "layers.0.attn.wq_a.weight",
 	} {
 		if got := canonicalName(stored); got != want {
 			t.Errorf("%s: %s, want %s", stored, got, want)

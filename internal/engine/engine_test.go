@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, family string, o Options) *Engine {
 	t.Helper()
-	e, err := Open(testmodel.Safetensors(t, testmodel.Family(family)), o)
+	e, err := Open(context.Background(), testmodel.Safetensors(t, testmodel.Family(family)), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestCloseEndsRequests(t *testing.T) {
 
 // Close ends a job between two of its chunks.
 func TestCloseEndsScore(t *testing.T) {
-	e, err := Open(testmodel.Safetensors(t, testmodel.Family("llama")), Options{Threads: 1})
+	e, err := Open(context.Background(), testmodel.Safetensors(t, testmodel.Family("llama")), Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestEmbed(t *testing.T) {
 func TestOpenRefusesOptions(t *testing.T) {
 	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
 	for _, o := range []Options{{DType: "int4"}, {KVCacheDType: "q3"}, {MaxModelLen: -1}, {MaxModelLen: 1 << 30}, {Threads: 1 << 40}} {
-		if e, err := Open(dir, o); err == nil {
+		if e, err := Open(context.Background(), dir, o); err == nil {
 			e.Close()
 			t.Errorf("%+v was accepted", o)
 		}

@@ -28,8 +28,8 @@ func TestExclusive(t *testing.T) {
 			continue
 		}
 		err := e.Exclusive(context.Background(), func(runner *exec.Runner, cache *kvcache.Pool) error {
-			if runner == nil || cache.Free()*kvcache.PageSize != cache.Capacity() {
-				t.Errorf("after %d tokens: %d of %d positions are free", len(got), cache.Free()*kvcache.PageSize, cache.Capacity())
+			if runner == nil || cache.Free()*cache.PageSize() != cache.Capacity() {
+				t.Errorf("after %d tokens: %d of %d positions are free", len(got), cache.Free()*cache.PageSize(), cache.Capacity())
 			}
 			return nil
 		})

@@ -15,7 +15,7 @@ import (
 // that read it: what they still read is the embedding. The process lives on.
 func TestFileTruncatedWhileGenerating(t *testing.T) {
 	path := testmodel.GGUF(t, testmodel.Family("llama"))
-	e, err := Open(path, Options{Threads: 4})
+	e, err := Open(context.Background(), path, Options{Threads: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestFileTruncatedWhileGenerating(t *testing.T) {
 func TestFileTruncatedWhileLoading(t *testing.T) {
 	path := testmodel.GGUF(t, testmodel.Family("llama"))
 	done := false
-	e, err := Open(path, Options{Threads: 4, Progress: func(int64, int64) {
+	e, err := Open(context.Background(), path, Options{Threads: 4, Progress: func(int64, int64) {
 		if !done {
 			done = true
 			if err := os.Truncate(path, 0); err != nil {

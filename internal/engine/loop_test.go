@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/testmodel"
 	"pgregory.net/rapid"
 )
@@ -14,7 +13,7 @@ import (
 // idle opens a model without starting its loop: the test takes the steps.
 func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 	t.Helper()
-	e, err := prepare(testmodel.GGUF(t, s), o)
+	e, err := prepare(context.Background(), testmodel.GGUF(t, s), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,17 +102,17 @@ func TestRandomCompany(t *testing.T) {
 func balanced(e *Engine) error {
 	held := 0
 	for _, s := range e.loop.running {
-		if s.computed > s.table.Capacity() || s.computed > len(s.tokens) {
-			return fmt.Errorf("a sequence of %d tokens has computed %d with memory for %d", len(s.tokens), s.computed, s.table.Capacity())
+		if s.computed > e.cache.Held(&s.table) || s.computed > len(s.tokens) {
+			return fmt.Errorf("a sequence of %d tokens has computed %d with memory for %d", len(s.tokens), s.computed, e.cache.Held(&s.table))
 		}
-		held += s.table.Capacity()
+		held += e.cache.Held(&s.table)
 	}
 	for _, s := range e.loop.waiting {
-		if s.computed != 0 || s.table.Capacity() != 0 {
-			return fmt.Errorf("a waiting sequence has computed %d tokens and holds memory for %d", s.computed, s.table.Capacity())
+		if s.computed != 0 || e.cache.Held(&s.table) != 0 {
+			return fmt.Errorf("a waiting sequence has computed %d tokens and holds memory for %d", s.computed, e.cache.Held(&s.table))
 		}
 	}
-	if free := e.cache.Free() * kvcache.PageSize; free+held != e.cache.Capacity() {
+	if free := e.cache.Free() * e.cache.PageSize(); free+held != e.cache.Capacity() {
 		return fmt.Errorf("%d positions are free and %d held, the pool has %d", free, held, e.cache.Capacity())
 	}
 	return nil

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,7 @@ type Options struct {
 	MaxModelLen  int    // longest sequence in tokens; 0: the model's own limit
 	DType        string // activations: auto (what kernels are fastest with) or float32
 	KVCacheDType string // auto (bf16 where the processor multiplies it, else f16; f32 with float32 activations), f32, f16, bf16 or q8_0
-	Quantize     string // round matrices of floats to q8_0, q4_0 or q4_1 while loading; "": keep them
+	Quantize     string // round matrices of floats while loading, where rows are blocks of 32: q8_0, q4_0 or q4_1; "": keep them
 
 	// Progress is told how many bytes of the model's files have been prepared,
 	// and how many there are; nil: nobody.
@@ -65,9 +66,10 @@ type Engine struct {
 }
 
 // Open loads the model at path: a directory, a .gguf file or a .safetensors
-// file beside its config.json. Close it when done.
-func Open(path string, o Options) (*Engine, error) {
-	e, err := prepare(path, o)
+// file beside its config.json. Close it when done. ctx ends the loading of
+// weights between two of them, and means nothing to the open engine.
+func Open(ctx context.Context, path string, o Options) (*Engine, error) {
+	e, err := prepare(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func Open(path string, o Options) (*Engine, error) {
 }
 
 // prepare is Open but for the loop.
-func prepare(path string, o Options) (*Engine, error) {
+func prepare(ctx context.Context, path string, o Options) (*Engine, error) {
 	if err := kernel.CPUError(); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func prepare(path string, o Options) (*Engine, error) {
 	}
 	e.pool = kernel.NewPool(e.threads)
 	packer := &kernel.Packer{Pool: e.pool, Arena: &e.arena, Exact: o.DType == "float32", Quantize: quantize}
-	if err := e.open(path, o, packer); err != nil {
+	if err := e.open(ctx, path, o, packer); err != nil {
 		return nil, err
 	}
 	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
@@ -107,7 +109,7 @@ func prepare(path string, o Options) (*Engine, error) {
 // can be asked what the model is, and ends all requests with ErrClosed.
 func Describe(path string) (*Engine, error) {
 	e := &Engine{pool: kernel.NewPool(1)}
-	if err := e.open(path, Options{}, nil); err != nil {
+	if err := e.open(context.Background(), path, Options{}, nil); err != nil {
 		return nil, err
 	}
 	e.start()
@@ -115,7 +117,7 @@ func Describe(path string) (*Engine, error) {
 	return e, nil
 }
 
-func (e *Engine) open(path string, o Options, packer *kernel.Packer) (err error) {
+func (e *Engine) open(ctx context.Context, path string, o Options, packer *kernel.Packer) (err error) {
 	cacheType, err := o.cacheType()
 	if err == nil {
 		e.checkpoint, err = checkpoint.Open(path)
@@ -124,7 +126,12 @@ func (e *Engine) open(path string, o Options, packer *kernel.Packer) (err error)
 		e.pool.Close()
 		return err
 	}
-	packing := nn.Packing{Packer: packer, Progress: o.Progress}
+	packing := nn.Packing{Packer: packer, Progress: func(done, total int64) error {
+		if o.Progress != nil {
+			o.Progress(done, total)
+		}
+		return ctx.Err()
+	}}
 	if err := e.checkpoint.Guard(func() error { return e.load(o, packing, cacheType) }); err != nil {
 		return errors.Join(err, e.release())
 	}
@@ -180,7 +187,7 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if e.model, err = model.Load(e.checkpoint, packing); err != nil {
+	if e.model, err = model.Load(e.checkpoint, model.Options{Packing: packing}); err != nil {
 		return err
 	}
 	g, err := e.checkpoint.Generation()
@@ -273,9 +280,6 @@ func (e *Engine) Config() *model.Config { return e.model.Config() }
 
 // Checkpoint is the model's files. The engine closes it.
 func (e *Engine) Checkpoint() *checkpoint.Checkpoint { return e.checkpoint }
-
-// HasTemplate reports whether Prompt can render conversations.
-func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 }
 
 // CacheBytesPerToken is what the cache keeps of one token.
 func (e *Engine) CacheBytesPerToken() int {

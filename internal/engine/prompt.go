@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/foretoken/foretoken/internal/chat"
+	"github.com/foretoken/foretoken/internal/chat/deepseek"
 	"github.com/foretoken/foretoken/internal/checkpoint"
 )
 
@@ -73,8 +74,24 @@ func ggufTemplates(m *checkpoint.Metadata) (map[string]string, error) {
 	return sources, nil
 }
 
-// Prompt renders a conversation with the model's template.
+// encoding is the conversations' form of a family whose checkpoints have no
+// template; nil if there is a template, or the family has no such form.
+func (e *Engine) encoding() *deepseek.Encoding {
+	if len(e.templates) > 0 {
+		return nil
+	}
+	return deepseek.For(e.Config().Architecture)
+}
+
+// HasTemplate reports whether Prompt can render conversations.
+func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 || e.encoding() != nil }
+
+// Prompt renders a conversation with the model's template, or in the encoding
+// of its family.
 func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error) {
+	if encoding := e.encoding(); encoding != nil {
+		return encoding.Prompt(c)
+	}
 	source, err := chat.Choose(e.templates, len(c.Tools) > 0)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", e.checkpoint.Files()[0], err)
@@ -87,6 +104,16 @@ func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error
 		c.SpecialTokens = e.tokenizer.SpecialTokens()
 	}
 	return t.Prompt(ctx, c)
+}
+
+// Answer is the message of a model that generated text after a prompt, for the
+// conversation to go on from. A template takes the text as it is.
+func (e *Engine) Answer(prompt []int32, text string) chat.Message {
+	if e.encoding() == nil || e.tokenizer == nil {
+		return chat.Assistant(text)
+	}
+	thinking := deepseek.Thinking(e.tokenizer.Decode(prompt, false))
+	return deepseek.Parse(text, thinking, false).Message()
 }
 
 // template compiles a source once.

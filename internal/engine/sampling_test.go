@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func TestGenerationConfig(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(tc.file), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			e, err := Open(dir, Options{Threads: 1})
+			e, err := Open(context.Background(), dir, Options{Threads: 1})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("%v, want an error with %q", err, tc.err)
@@ -81,7 +82,7 @@ func TestGGUFSampling(t *testing.T) {
 	if err := m.WriteGGUF(path); err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(path, Options{Threads: 1})
+	e, err := Open(context.Background(), path, Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func openMode(t *testing.T, path string, workers int, mode mode) *subject {
 	t.Cleanup(pool.Close)
 	arena := new(kernel.Arena)
 	t.Cleanup(func() { arena.Free() })
-	m, err := model.Load(c, nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Exact: mode.exact}})
+	m, err := model.Load(c, model.Options{Packing: nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Exact: mode.exact}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,36 @@ func packBF16AVX512(dst []byte, src []float32)
 //go:noescape
 func packQ8AVX512(dst []byte, src []float32)
 
+// packKeys32AVX512 writes the keys of entries, of values of 32 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys32AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packKeys16AVX512 writes the keys of entries, of values of 16 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys16AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packKeysQ8AVX512 writes the keys of entries as the columns of panels.
+//
+//go:noescape
+func packKeysQ8AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValues32AVX512 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues32AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValues16AVX512 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues16AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValuesQ8AVX512 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValuesQ8AVX512(panel []byte, entries *[32]*byte, offset int, bytes int)
+
 // scoresF32AVX2 writes the scores of query vectors q with the keys of a block.
 //
 //go:noescape
@@ -142,6 +172,36 @@ func packBF16AVX2(dst []byte, src []float32)
 //go:noescape
 func packQ8AVX2(dst []byte, src []float32)
 
+// packKeys32AVX2 writes the keys of entries, of values of 32 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys32AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packKeys16AVX2 writes the keys of entries, of values of 16 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys16AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packKeysQ8AVX2 writes the keys of entries as the columns of panels.
+//
+//go:noescape
+func packKeysQ8AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValues32AVX2 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues32AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValues16AVX2 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues16AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
+// packValuesQ8AVX2 writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValuesQ8AVX2(panel []byte, entries *[32]*byte, offset int, bytes int)
+
 // scoresPairsAVX512 writes the scores of query vectors q, pairs of bfloat16, with the keys of a block.
 //
 //go:noescape
@@ -156,3 +216,8 @@ func softmaxBF16AVX512(s []float32, lanes []uint32, high []float32, sum []float3
 //
 //go:noescape
 func valuesPairsAVX512(out []float32, w []float32, spare []float32, values []byte, valueDim int, from int, to int, next *byte)
+
+// packValuesPairsAVX512 writes the values of entries as rows of pairs.
+//
+//go:noescape
+func packValuesPairsAVX512(panel []byte, entries *[32]*byte, offset int, bytes int)

@@ -66,3 +66,33 @@ func packF16NEON(dst []byte, src []float32)
 //
 //go:noescape
 func packQ8NEON(dst []byte, src []float32)
+
+// packKeys32NEON writes the keys of entries, of values of 32 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys32NEON(panel []byte, entries *[32]*byte, offset, bytes int)
+
+// packKeys16NEON writes the keys of entries, of values of 16 bits, as the columns of a panel.
+//
+//go:noescape
+func packKeys16NEON(panel []byte, entries *[32]*byte, offset, bytes int)
+
+// packKeysQ8NEON writes the keys of entries as the columns of panels.
+//
+//go:noescape
+func packKeysQ8NEON(panel []byte, entries *[32]*byte, offset, bytes int)
+
+// packValues32NEON writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues32NEON(panel []byte, entries *[32]*byte, offset, bytes int)
+
+// packValues16NEON writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValues16NEON(panel []byte, entries *[32]*byte, offset, bytes int)
+
+// packValuesQ8NEON writes the values of entries as the rows of panels.
+//
+//go:noescape
+func packValuesQ8NEON(panel []byte, entries *[32]*byte, offset, bytes int)

@@ -50,11 +50,12 @@ type kernels struct {
 	cpu       CPU
 	rows      rowKernels
 	attention attentionKernels
+	entries   entryKernels
 	panels    panelKernels
 }
 
 func kernelsFor(c CPU) kernels {
-	return kernels{c, rowsFor(c), attentionFor(c), panelsFor(c)}
+	return kernels{c, rowsFor(c), attentionFor(c), entriesFor(c), panelsFor(c)}
 }
 
 // active is what this process runs on. Tests exchange it to run every tier

@@ -53,7 +53,9 @@ type Pool struct {
 
 	matmul    matmulJob
 	attention attentionJob
+	entries   entriesJob
 	rowJobs   rowJobs
+	hyper     hyperJobs
 	ranges    rangesJob
 }
 

@@ -15,6 +15,12 @@ type rowKernels struct {
 	// pairs (i, i+len(cos)), or (2i, 2i+1).
 	rotate, rotatePairs func(x, cos, sin []float32, heads, width int)
 
+	squares func(x []float32) float64 // their sum
+
+	// Of the streams of one row.
+	sumStreams func(y, x, w []float32)
+	mixStreams func(x, y, post, comb []float32)
+
 	quantize func(dst []QBlock, x []float32)
 	toBF16   func(dst []uint16, x []float32)
 
@@ -39,6 +45,10 @@ type rowJobs struct {
 	rotate   rotateJob
 	quantize quantizeJob
 	bf16     bf16Job
+	store    storeEntriesJob
+	move     moveJob
+
+	gated gatedJob
 }
 
 // splitRows cuts rows of n values each among the workers.
@@ -116,35 +126,40 @@ func (j *scaleJob) do(_, from, to int) {
 	}
 }
 
-// Rotate applies rotary embeddings to every head of x [rows, heads, width]:
-// the first 2·half values of a head are rotated in pairs by the angles whose
-// cosines and sines are given as [rows, half]. Pairs are (i, i+half), or
-// (2i, 2i+1) when interleaved.
-func (p *Pool) Rotate(x []float32, heads, width int, cos, sin []float32, half int, interleaved bool) {
+// A Rotation turns 2·Half values of a head, from First on, in pairs: (i, i+Half),
+// or (2i, 2i+1) when interleaved.
+type Rotation struct {
+	Cos, Sin    []float32 // [rows, Half], of the angles
+	First, Half int
+	Interleaved bool
+}
+
+// Rotate applies rotary embeddings to every head of x [rows, heads, width].
+func (p *Pool) Rotate(x []float32, heads, width int, r Rotation) {
 	if len(x) == 0 {
 		return
 	}
-	if 2*half > width {
-		panic(fmt.Sprintf("kernel: %d values of a head of %d are to be rotated", 2*half, width))
+	if r.First+2*r.Half > width {
+		panic(fmt.Sprintf("kernel: %d values from %d on of a head of %d are to be rotated", 2*r.Half, r.First, width))
 	}
-	f := active.rows.rotate
-	if interleaved {
-		f = active.rows.rotatePairs
+	p.rowJobs.rotate = rotateJob{r, active.rows.rotate, x, heads, width}
+	if r.Interleaved {
+		p.rowJobs.rotate.f = active.rows.rotatePairs
 	}
-	p.rowJobs.rotate = rotateJob{f, x, cos, sin, heads, width, half}
 	p.splitRows(len(x)/(heads*width), heads*width, &p.rowJobs.rotate)
 }
 
 type rotateJob struct {
-	f                  func(x, cos, sin []float32, heads, width int)
-	x, cos, sin        []float32
-	heads, width, half int
+	Rotation
+	f            func(x, cos, sin []float32, heads, width int)
+	x            []float32
+	heads, width int
 }
 
 func (j *rotateJob) do(_, from, to int) {
 	n := j.heads * j.width
 	for row := from; row < to; row++ {
-		angles := row * j.half
-		j.f(j.x[row*n:(row+1)*n], j.cos[angles:angles+j.half], j.sin[angles:angles+j.half], j.heads, j.width)
+		angles := row * j.Half
+		j.f(j.x[row*n+j.First:(row+1)*n], j.Cos[angles:angles+j.Half], j.Sin[angles:angles+j.Half], j.heads, j.width)
 	}
 }

@@ -14,6 +14,9 @@ func rowsFor(c CPU) rowKernels {
 		geglu:       gegluNEON,
 		rotate:      rotateNEON,
 		rotatePairs: rotatePairsNEON,
+		squares:     squaresNEON,
+		sumStreams:  sumStreamsNEON,
+		mixStreams:  mixStreamsNEON,
 		quantize: func(dst []QBlock, x []float32) {
 			quantizeNEON((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), x)
 		},

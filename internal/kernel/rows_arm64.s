@@ -329,16 +329,16 @@ squared3:
 	WORD $0x4e64d442 // fadd v2.2d, v2.2d, v4.2d
 	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
 	WORD $0x7e70d821 // faddp d1, v1.2d
-	FMOVS eps+72(FP), F20
-	VDUP V20.S[0], V20.S4
-	SCVTFD R0, F2
-	FDIVD F2, F1
-	FCVTSD F20, F2
-	FADDD F2, F1
+	FMOVS eps+72(FP), F21
+	VDUP V21.S[0], V21.S4
+	SCVTFD R0, F20
+	FDIVD F20, F1
+	FCVTSD F21, F20
+	FADDD F20, F1
 	FSQRTD F1, F1
-	FMOVD $1.0, F2
-	FDIVD F1, F2
-	FCVTDS F2, F0
+	FMOVD $1.0, F20
+	FDIVD F1, F20
+	FCVTDS F20, F0
 	VDUP V0.S[0], V0.S4
 	MOVD y_base+0(FP), R1
 	MOVD x_base+24(FP), R2
@@ -427,6 +427,636 @@ one37:
 done38:
 
 end32:
+	RET
+
+// func squaresNEON(x []float32) float64
+TEXT ·squaresNEON(SB), NOSPLIT, $0-32
+	MOVD x_base+0(FP), R0
+	MOVD x_len+8(FP), R1
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+
+loop1:
+	CMP $32, R1
+	BLO below2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V0.D2
+	VFMLA V18.D2, V18.D2, V1.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V2.D2
+	VFMLA V18.D2, V18.D2, V3.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V4.D2
+	VFMLA V18.D2, V18.D2, V5.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V6.D2
+	VFMLA V18.D2, V18.D2, V7.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V8.D2
+	VFMLA V18.D2, V18.D2, V9.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V10.D2
+	VFMLA V18.D2, V18.D2, V11.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V12.D2
+	VFMLA V18.D2, V18.D2, V13.D2
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V14.D2
+	VFMLA V18.D2, V18.D2, V15.D2
+	SUB $32, R1
+	B loop1
+
+below2:
+	CMP $4, R1
+	BHS whole4
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one5
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done6
+	VLD1 (R2), V16.S[2]
+	B done6
+
+one5:
+	TBZ $0, R1, done6
+	VLD1 (R2), V16.S[0]
+
+done6:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V0.D2
+	VFMLA V18.D2, V18.D2, V1.D2
+	B squared3
+
+whole4:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V0.D2
+	VFMLA V18.D2, V18.D2, V1.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole7
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one8
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done9
+	VLD1 (R2), V16.S[2]
+	B done9
+
+one8:
+	TBZ $0, R1, done9
+	VLD1 (R2), V16.S[0]
+
+done9:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V2.D2
+	VFMLA V18.D2, V18.D2, V3.D2
+	B squared3
+
+whole7:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V2.D2
+	VFMLA V18.D2, V18.D2, V3.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole10
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one11
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done12
+	VLD1 (R2), V16.S[2]
+	B done12
+
+one11:
+	TBZ $0, R1, done12
+	VLD1 (R2), V16.S[0]
+
+done12:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V4.D2
+	VFMLA V18.D2, V18.D2, V5.D2
+	B squared3
+
+whole10:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V4.D2
+	VFMLA V18.D2, V18.D2, V5.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole13
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one14
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done15
+	VLD1 (R2), V16.S[2]
+	B done15
+
+one14:
+	TBZ $0, R1, done15
+	VLD1 (R2), V16.S[0]
+
+done15:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V6.D2
+	VFMLA V18.D2, V18.D2, V7.D2
+	B squared3
+
+whole13:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V6.D2
+	VFMLA V18.D2, V18.D2, V7.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole16
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one17
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done18
+	VLD1 (R2), V16.S[2]
+	B done18
+
+one17:
+	TBZ $0, R1, done18
+	VLD1 (R2), V16.S[0]
+
+done18:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V8.D2
+	VFMLA V18.D2, V18.D2, V9.D2
+	B squared3
+
+whole16:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V8.D2
+	VFMLA V18.D2, V18.D2, V9.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole19
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one20
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done21
+	VLD1 (R2), V16.S[2]
+	B done21
+
+one20:
+	TBZ $0, R1, done21
+	VLD1 (R2), V16.S[0]
+
+done21:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V10.D2
+	VFMLA V18.D2, V18.D2, V11.D2
+	B squared3
+
+whole19:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V10.D2
+	VFMLA V18.D2, V18.D2, V11.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole22
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one23
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done24
+	VLD1 (R2), V16.S[2]
+	B done24
+
+one23:
+	TBZ $0, R1, done24
+	VLD1 (R2), V16.S[0]
+
+done24:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V12.D2
+	VFMLA V18.D2, V18.D2, V13.D2
+	B squared3
+
+whole22:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V12.D2
+	VFMLA V18.D2, V18.D2, V13.D2
+	SUB $4, R1
+	CMP $4, R1
+	BHS whole25
+	VEOR V16.B16, V16.B16, V16.B16
+	MOVD R0, R2
+	TBZ $1, R1, one26
+	VLD1.P 8(R2), V16.D[0]
+	TBZ $0, R1, done27
+	VLD1 (R2), V16.S[2]
+	B done27
+
+one26:
+	TBZ $0, R1, done27
+	VLD1 (R2), V16.S[0]
+
+done27:
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V14.D2
+	VFMLA V18.D2, V18.D2, V15.D2
+	B squared3
+
+whole25:
+	FMOVQ.P 16(R0), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	VFMLA V17.D2, V17.D2, V14.D2
+	VFMLA V18.D2, V18.D2, V15.D2
+	SUB $4, R1
+
+squared3:
+	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
+	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
+	WORD $0x4e6ad442 // fadd v2.2d, v2.2d, v10.2d
+	WORD $0x4e6bd463 // fadd v3.2d, v3.2d, v11.2d
+	WORD $0x4e6cd484 // fadd v4.2d, v4.2d, v12.2d
+	WORD $0x4e6dd4a5 // fadd v5.2d, v5.2d, v13.2d
+	WORD $0x4e6ed4c6 // fadd v6.2d, v6.2d, v14.2d
+	WORD $0x4e6fd4e7 // fadd v7.2d, v7.2d, v15.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
+	WORD $0x4e67d463 // fadd v3.2d, v3.2d, v7.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
+	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
+	WORD $0x4e61d400 // fadd v0.2d, v0.2d, v1.2d
+	WORD $0x7e70d800 // faddp d0, v0.2d
+	FMOVD F0, ret+24(FP)
+	RET
+
+// func sumStreamsNEON(y, x, w []float32)
+TEXT ·sumStreamsNEON(SB), NOSPLIT, $0-72
+	MOVD y_len+8(FP), R0
+	MOVD w_base+48(FP), R1
+	FMOVQ 0(R1), F0
+	MOVD y_base+0(FP), R2
+	MOVD x_base+24(FP), R3
+	ADD R0<<2, R3, R4
+	ADD R0<<2, R4, R5
+	ADD R0<<2, R5, R6
+
+loop1:
+	CMP $8, R0
+	BLO below2
+	FMOVQ.P 16(R3), F1
+	FMOVQ.P 16(R3), F2
+	FMOVQ.P 16(R4), F3
+	FMOVQ.P 16(R4), F4
+	FMOVQ.P 16(R5), F5
+	FMOVQ.P 16(R5), F6
+	FMOVQ.P 16(R6), F7
+	FMOVQ.P 16(R6), F8
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01061 // fmla v1.4s, v3.4s, v0.s[1]
+	WORD $0x4f8018a1 // fmla v1.4s, v5.4s, v0.s[2]
+	WORD $0x4fa018e1 // fmla v1.4s, v7.4s, v0.s[3]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x4fa01082 // fmla v2.4s, v4.4s, v0.s[1]
+	WORD $0x4f8018c2 // fmla v2.4s, v6.4s, v0.s[2]
+	WORD $0x4fa01902 // fmla v2.4s, v8.4s, v0.s[3]
+	FMOVQ.P F1, 16(R2)
+	FMOVQ.P F2, 16(R2)
+	SUB $8, R0
+	B loop1
+
+below2:
+
+loop3:
+	CMP $4, R0
+	BLO below4
+	FMOVQ.P 16(R3), F1
+	FMOVQ.P 16(R4), F2
+	FMOVQ.P 16(R5), F3
+	FMOVQ.P 16(R6), F4
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01041 // fmla v1.4s, v2.4s, v0.s[1]
+	WORD $0x4f801861 // fmla v1.4s, v3.4s, v0.s[2]
+	WORD $0x4fa01881 // fmla v1.4s, v4.4s, v0.s[3]
+	FMOVQ.P F1, 16(R2)
+	SUB $4, R0
+	B loop3
+
+below4:
+	CBZ R0, end5
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD R3, R7
+	TBZ $1, R0, one6
+	VLD1.P 8(R7), V1.D[0]
+	TBZ $0, R0, done7
+	VLD1 (R7), V1.S[2]
+	B done7
+
+one6:
+	TBZ $0, R0, done7
+	VLD1 (R7), V1.S[0]
+
+done7:
+	VEOR V2.B16, V2.B16, V2.B16
+	MOVD R4, R7
+	TBZ $1, R0, one8
+	VLD1.P 8(R7), V2.D[0]
+	TBZ $0, R0, done9
+	VLD1 (R7), V2.S[2]
+	B done9
+
+one8:
+	TBZ $0, R0, done9
+	VLD1 (R7), V2.S[0]
+
+done9:
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD R5, R7
+	TBZ $1, R0, one10
+	VLD1.P 8(R7), V3.D[0]
+	TBZ $0, R0, done11
+	VLD1 (R7), V3.S[2]
+	B done11
+
+one10:
+	TBZ $0, R0, done11
+	VLD1 (R7), V3.S[0]
+
+done11:
+	VEOR V4.B16, V4.B16, V4.B16
+	MOVD R6, R7
+	TBZ $1, R0, one12
+	VLD1.P 8(R7), V4.D[0]
+	TBZ $0, R0, done13
+	VLD1 (R7), V4.S[2]
+	B done13
+
+one12:
+	TBZ $0, R0, done13
+	VLD1 (R7), V4.S[0]
+
+done13:
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01041 // fmla v1.4s, v2.4s, v0.s[1]
+	WORD $0x4f801861 // fmla v1.4s, v3.4s, v0.s[2]
+	WORD $0x4fa01881 // fmla v1.4s, v4.4s, v0.s[3]
+	MOVD R2, R7
+	TBZ $1, R0, one14
+	VST1.P V1.D[0], 8(R7)
+	TBZ $0, R0, done15
+	VST1 V1.S[2], (R7)
+	B done15
+
+one14:
+	TBZ $0, R0, done15
+	VST1 V1.S[0], (R7)
+
+done15:
+
+end5:
+	RET
+
+// func mixStreamsNEON(x, y, post, comb []float32)
+TEXT ·mixStreamsNEON(SB), NOSPLIT, $0-96
+	MOVD y_len+32(FP), R0
+	MOVD y_base+24(FP), R1
+	MOVD x_base+0(FP), R2
+	ADD R0<<2, R2, R3
+	ADD R0<<2, R3, R4
+	ADD R0<<2, R4, R5
+	MOVD post_base+48(FP), R6
+	FMOVQ 0(R6), F0
+	MOVD comb_base+72(FP), R7
+	FMOVQ 0(R7), F1
+	FMOVQ 16(R7), F2
+	FMOVQ 32(R7), F3
+	FMOVQ 48(R7), F4
+
+loop1:
+	CMP $4, R0
+	BLO below2
+	FMOVQ 0(R1), F5
+	FMOVQ 0(R2), F6
+	FMOVQ 0(R3), F7
+	FMOVQ 0(R4), F8
+	FMOVQ 0(R5), F9
+	WORD $0x4f8090aa // fmul v10.4s, v5.4s, v0.s[0]
+	WORD $0x4f8110ca // fmla v10.4s, v6.4s, v1.s[0]
+	WORD $0x4f8210ea // fmla v10.4s, v7.4s, v2.s[0]
+	WORD $0x4f83110a // fmla v10.4s, v8.4s, v3.s[0]
+	WORD $0x4f84112a // fmla v10.4s, v9.4s, v4.s[0]
+	FMOVQ.P F10, 16(R2)
+	WORD $0x4fa090ab // fmul v11.4s, v5.4s, v0.s[1]
+	WORD $0x4fa110cb // fmla v11.4s, v6.4s, v1.s[1]
+	WORD $0x4fa210eb // fmla v11.4s, v7.4s, v2.s[1]
+	WORD $0x4fa3110b // fmla v11.4s, v8.4s, v3.s[1]
+	WORD $0x4fa4112b // fmla v11.4s, v9.4s, v4.s[1]
+	FMOVQ.P F11, 16(R3)
+	WORD $0x4f8098ac // fmul v12.4s, v5.4s, v0.s[2]
+	WORD $0x4f8118cc // fmla v12.4s, v6.4s, v1.s[2]
+	WORD $0x4f8218ec // fmla v12.4s, v7.4s, v2.s[2]
+	WORD $0x4f83190c // fmla v12.4s, v8.4s, v3.s[2]
+	WORD $0x4f84192c // fmla v12.4s, v9.4s, v4.s[2]
+	FMOVQ.P F12, 16(R4)
+	WORD $0x4fa098ad // fmul v13.4s, v5.4s, v0.s[3]
+	WORD $0x4fa118cd // fmla v13.4s, v6.4s, v1.s[3]
+	WORD $0x4fa218ed // fmla v13.4s, v7.4s, v2.s[3]
+	WORD $0x4fa3190d // fmla v13.4s, v8.4s, v3.s[3]
+	WORD $0x4fa4192d // fmla v13.4s, v9.4s, v4.s[3]
+	FMOVQ.P F13, 16(R5)
+	ADD $16, R1
+	SUB $4, R0
+	B loop1
+
+below2:
+	CBZ R0, done3
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD R1, R8
+	TBZ $1, R0, one4
+	VLD1.P 8(R8), V5.D[0]
+	TBZ $0, R0, done5
+	VLD1 (R8), V5.S[2]
+	B done5
+
+one4:
+	TBZ $0, R0, done5
+	VLD1 (R8), V5.S[0]
+
+done5:
+	VEOR V6.B16, V6.B16, V6.B16
+	MOVD R2, R8
+	TBZ $1, R0, one6
+	VLD1.P 8(R8), V6.D[0]
+	TBZ $0, R0, done7
+	VLD1 (R8), V6.S[2]
+	B done7
+
+one6:
+	TBZ $0, R0, done7
+	VLD1 (R8), V6.S[0]
+
+done7:
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD R3, R8
+	TBZ $1, R0, one8
+	VLD1.P 8(R8), V7.D[0]
+	TBZ $0, R0, done9
+	VLD1 (R8), V7.S[2]
+	B done9
+
+one8:
+	TBZ $0, R0, done9
+	VLD1 (R8), V7.S[0]
+
+done9:
+	VEOR V8.B16, V8.B16, V8.B16
+	MOVD R4, R8
+	TBZ $1, R0, one10
+	VLD1.P 8(R8), V8.D[0]
+	TBZ $0, R0, done11
+	VLD1 (R8), V8.S[2]
+	B done11
+
+one10:
+	TBZ $0, R0, done11
+	VLD1 (R8), V8.S[0]
+
+done11:
+	VEOR V9.B16, V9.B16, V9.B16
+	MOVD R5, R8
+	TBZ $1, R0, one12
+	VLD1.P 8(R8), V9.D[0]
+	TBZ $0, R0, done13
+	VLD1 (R8), V9.S[2]
+	B done13
+
+one12:
+	TBZ $0, R0, done13
+	VLD1 (R8), V9.S[0]
+
+done13:
+	WORD $0x4f8090aa // fmul v10.4s, v5.4s, v0.s[0]
+	WORD $0x4f8110ca // fmla v10.4s, v6.4s, v1.s[0]
+	WORD $0x4f8210ea // fmla v10.4s, v7.4s, v2.s[0]
+	WORD $0x4f83110a // fmla v10.4s, v8.4s, v3.s[0]
+	WORD $0x4f84112a // fmla v10.4s, v9.4s, v4.s[0]
+	MOVD R2, R8
+	TBZ $1, R0, one14
+	VST1.P V10.D[0], 8(R8)
+	TBZ $0, R0, done15
+	VST1 V10.S[2], (R8)
+	B done15
+
+one14:
+	TBZ $0, R0, done15
+	VST1 V10.S[0], (R8)
+
+done15:
+	WORD $0x4fa090ab // fmul v11.4s, v5.4s, v0.s[1]
+	WORD $0x4fa110cb // fmla v11.4s, v6.4s, v1.s[1]
+	WORD $0x4fa210eb // fmla v11.4s, v7.4s, v2.s[1]
+	WORD $0x4fa3110b // fmla v11.4s, v8.4s, v3.s[1]
+	WORD $0x4fa4112b // fmla v11.4s, v9.4s, v4.s[1]
+	MOVD R3, R8
+	TBZ $1, R0, one16
+	VST1.P V11.D[0], 8(R8)
+	TBZ $0, R0, done17
+	VST1 V11.S[2], (R8)
+	B done17
+
+one16:
+	TBZ $0, R0, done17
+	VST1 V11.S[0], (R8)
+
+done17:
+	WORD $0x4f8098ac // fmul v12.4s, v5.4s, v0.s[2]
+	WORD $0x4f8118cc // fmla v12.4s, v6.4s, v1.s[2]
+	WORD $0x4f8218ec // fmla v12.4s, v7.4s, v2.s[2]
+	WORD $0x4f83190c // fmla v12.4s, v8.4s, v3.s[2]
+	WORD $0x4f84192c // fmla v12.4s, v9.4s, v4.s[2]
+	MOVD R4, R8
+	TBZ $1, R0, one18
+	VST1.P V12.D[0], 8(R8)
+	TBZ $0, R0, done19
+	VST1 V12.S[2], (R8)
+	B done19
+
+one18:
+	TBZ $0, R0, done19
+	VST1 V12.S[0], (R8)
+
+done19:
+	WORD $0x4fa098ad // fmul v13.4s, v5.4s, v0.s[3]
+	WORD $0x4fa118cd // fmla v13.4s, v6.4s, v1.s[3]
+	WORD $0x4fa218ed // fmla v13.4s, v7.4s, v2.s[3]
+	WORD $0x4fa3190d // fmla v13.4s, v8.4s, v3.s[3]
+	WORD $0x4fa4192d // fmla v13.4s, v9.4s, v4.s[3]
+	MOVD R5, R8
+	TBZ $1, R0, one20
+	VST1.P V13.D[0], 8(R8)
+	TBZ $0, R0, done21
+	VST1 V13.S[2], (R8)
+	B done21
+
+one20:
+	TBZ $0, R0, done21
+	VST1 V13.S[0], (R8)
+
+done21:
+
+done3:
 	RET
 
 // func addNEON(y, x []float32)

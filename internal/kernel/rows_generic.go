@@ -12,6 +12,9 @@ func genericRows() rowKernels {
 		geglu:       gegluGeneric,
 		rotate:      rotateGeneric,
 		rotatePairs: rotatePairsGeneric,
+		squares:     squaresGeneric,
+		sumStreams:  sumStreamsGeneric,
+		mixStreams:  mixStreamsGeneric,
 		quantize:    quantizeGeneric,
 		toBF16:      toBF16Generic,
 		peak:        peakGeneric,
@@ -28,7 +31,7 @@ func genericRows() rowKernels {
 // exact in float64, so that the bits are the same on every tier.
 const squareSums = 32
 
-func rmsNormGeneric(y, x, w []float32, eps float32) {
+func squaresGeneric(x []float32) float64 {
 	var sums [squareSums]float64
 	for i, v := range x {
 		sums[i%squareSums] += float64(v) * float64(v)
@@ -38,7 +41,11 @@ func rmsNormGeneric(y, x, w []float32, eps float32) {
 			sums[j] += sums[j+half]
 		}
 	}
-	inv := float32(1 / math.Sqrt(sums[0]/float64(len(x))+float64(eps)))
+	return sums[0]
+}
+
+func rmsNormGeneric(y, x, w []float32, eps float32) {
+	inv := float32(1 / math.Sqrt(squaresGeneric(x)/float64(len(x))+float64(eps)))
 	for i, v := range x {
 		y[i] = w[i] * float32(v*inv)
 	}
@@ -74,7 +81,7 @@ func gegluGeneric(gate, up []float32) {
 func rotateGeneric(x, cos, sin []float32, heads, width int) {
 	half := len(cos)
 	for h := range heads {
-		v := x[h*width : (h+1)*width]
+		v := x[h*width:][:2*half] // of the last head there may be no more
 		for i := range half {
 			v[i], v[i+half] = turn(v[i], v[i+half], cos[i], sin[i])
 		}
@@ -83,7 +90,7 @@ func rotateGeneric(x, cos, sin []float32, heads, width int) {
 
 func rotatePairsGeneric(x, cos, sin []float32, heads, width int) {
 	for h := range heads {
-		v := x[h*width : (h+1)*width]
+		v := x[h*width:][:2*len(cos)]
 		for i := range cos {
 			v[2*i], v[2*i+1] = turn(v[2*i], v[2*i+1], cos[i], sin[i])
 		}

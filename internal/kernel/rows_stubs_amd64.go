@@ -7,6 +7,21 @@ package kernel
 //go:noescape
 func rmsNormAVX512(y []float32, x []float32, w []float32, eps float32)
 
+// squaresAVX512 returns Σ x².
+//
+//go:noescape
+func squaresAVX512(x []float32) float64
+
+// sumStreamsAVX512 writes Σ w[j]·x[j] over the four streams x [4, len(y)].
+//
+//go:noescape
+func sumStreamsAVX512(y []float32, x []float32, w []float32)
+
+// mixStreamsAVX512 replaces the four streams x [4, len(y)]: x[k] by post[k]·y + Σ comb[j][k]·x[j].
+//
+//go:noescape
+func mixStreamsAVX512(x []float32, y []float32, post []float32, comb []float32)
+
 // addAVX512 adds x to y, of one length.
 //
 //go:noescape
@@ -76,6 +91,21 @@ func contendersAVX512(x []float32, state uint64, floor float32) (set [16]uint64)
 //
 //go:noescape
 func rmsNormAVX2(y []float32, x []float32, w []float32, eps float32)
+
+// squaresAVX2 returns Σ x².
+//
+//go:noescape
+func squaresAVX2(x []float32) float64
+
+// sumStreamsAVX2 writes Σ w[j]·x[j] over the four streams x [4, len(y)].
+//
+//go:noescape
+func sumStreamsAVX2(y []float32, x []float32, w []float32)
+
+// mixStreamsAVX2 replaces the four streams x [4, len(y)]: x[k] by post[k]·y + Σ comb[j][k]·x[j].
+//
+//go:noescape
+func mixStreamsAVX2(x []float32, y []float32, post []float32, comb []float32)
 
 // addAVX2 adds x to y, of one length.
 //

@@ -7,6 +7,21 @@ package kernel
 //go:noescape
 func rmsNormNEON(y, x, w []float32, eps float32)
 
+// squaresNEON returns Σ x².
+//
+//go:noescape
+func squaresNEON(x []float32) float64
+
+// sumStreamsNEON writes Σ w[j]·x[j] over the four streams x [4, len(y)].
+//
+//go:noescape
+func sumStreamsNEON(y, x, w []float32)
+
+// mixStreamsNEON replaces the four streams x [4, len(y)]: x[k] by post[k]·y + Σ comb[j][k]·x[j].
+//
+//go:noescape
+func mixStreamsNEON(x, y, post, comb []float32)
+
 // addNEON adds x to y, of one length.
 //
 //go:noescape

@@ -161,10 +161,10 @@ func TestRowsDoNotDependOnTheirNeighbours(t *testing.T) {
 				p.RMSNorm(y, x, fill(rand.New(rand.NewPCG(1, 1)), make([]float32, n), false), 1e-5)
 			}},
 			{"rotate", func(p *Pool, y, x []float32, rows, n int) {
-				p.Rotate(y, 1, n, x[:rows*half], x[rows*half:], half, false)
+				p.Rotate(y, 1, n, Rotation{Cos: x[:rows*half], Sin: x[rows*half:], Half: half})
 			}},
 			{"rotate pairs", func(p *Pool, y, x []float32, rows, n int) {
-				p.Rotate(y, 1, n, x[:rows*half], x[rows*half:], half, true)
+				p.Rotate(y, 1, n, Rotation{Cos: x[:rows*half], Sin: x[rows*half:], Half: half, Interleaved: true})
 			}},
 		} {
 			t.Run(test.name, rapidCheck(func(t *rapid.T) {
@@ -252,11 +252,14 @@ func TestRotate(t *testing.T) {
 	p := NewPool(1)
 	eachTier(t, func(t *testing.T) {
 		x := []float32{1, 2, 3, 4, 9}
-		p.Rotate(x, 1, 5, []float32{0, 1}, []float32{1, 0}, 2, false)
+		p.Rotate(x, 1, 5, Rotation{Cos: []float32{0, 1}, Sin: []float32{1, 0}, Half: 2})
 		near(t, "half-split", x, []float32{-3, 2, 1, 4, 9}, 0)
 		x = []float32{1, 2, 3, 4, 9}
-		p.Rotate(x, 1, 5, []float32{0, 1}, []float32{1, 0}, 2, true)
+		p.Rotate(x, 1, 5, Rotation{Cos: []float32{0, 1}, Sin: []float32{1, 0}, Half: 2, Interleaved: true})
 		near(t, "interleaved", x, []float32{-2, 1, 3, 4, 9}, 0)
+		x = []float32{9, 1, 2, 3, 4, 8, 5, 6, 7, 0}
+		p.Rotate(x, 2, 5, Rotation{Cos: []float32{0, 1}, Sin: []float32{1, 0}, First: 1, Half: 2, Interleaved: true})
+		near(t, "the last four of two heads", x, []float32{9, -2, 1, 3, 4, 8, -6, 5, 7, 0}, 0)
 	})
 }
 
@@ -271,7 +274,7 @@ func TestRowsAllocateNothing(t *testing.T) {
 		p.SwiGLU(y, x)
 		p.GeGLU(y, x)
 		p.RMSNorm(y, x, x[:1024], 1e-6)
-		p.Rotate(y, 4, 128, x, x, 64, false)
+		p.Rotate(y, 4, 128, Rotation{Cos: x, Sin: x, Half: 64})
 		p.Quantize(blocks, x)
 		p.ToBF16(halves, x)
 	})

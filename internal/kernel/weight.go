@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/foretoken/foretoken/internal/kernel/panel"
@@ -14,6 +15,7 @@ type Weight struct {
 
 	kind       *panel.Kind
 	input      precision
+	unit       int // of its segments, as Pack has it
 	segments   []panel.Segment
 	blocks     int // of all segments
 	panelBytes int
@@ -51,10 +53,46 @@ type Packer struct {
 // block: the head width for an attention output, 1 otherwise. Errors: no memory,
 // or values that Quantize cannot round.
 func (k *Packer) Pack(m *tensor.Matrix, unit int) (*Weight, error) {
-	source := m
+	w, to, err := k.plan(m, unit)
+	if err != nil {
+		return nil, err
+	}
+	if w.data, err = k.Arena.Alloc(w.panels() * w.panelBytes); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	if err := k.fill(w, m, to); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Repack prepares m in the memory of w, whose values it replaces: w is then what
+// Pack would have made of m with w's unit. Errors: m needs another amount or
+// arrangement of memory than w has, which leaves w as it is; or values that
+// Quantize cannot round, after which w holds neither matrix.
+func (k *Packer) Repack(w *Weight, m *tensor.Matrix) error {
+	fresh, to, err := k.plan(m, w.unit)
+	switch {
+	case err != nil:
+		return err
+	case fresh.Rows != w.Rows || fresh.Cols != w.Cols:
+		return fmt.Errorf("%s: shape [%d, %d], expected that of the weight it replaces, [%d, %d]", m.Name, fresh.Rows, fresh.Cols, w.Rows, w.Cols)
+	case fresh.kind != w.kind:
+		return fmt.Errorf("%s: would be packed as %s, expected the kind of the weight it replaces, %s", m.Name, fresh.kind.Name, w.kind.Name)
+	case fresh.input != w.input:
+		return fmt.Errorf("%s: would be multiplied with other activations than the weight it replaces", m.Name)
+	case !slices.Equal(fresh.segments, w.segments):
+		return fmt.Errorf("%s: segments %v, expected those of the weight it replaces, %v", m.Name, fresh.segments, w.segments)
+	}
+	return k.fill(w, m, to)
+}
+
+// plan lays out the weight of m, and says to which type m is rounded first: its
+// own if it is not.
+func (k *Packer) plan(m *tensor.Matrix, unit int) (w *Weight, to tensor.DType, err error) {
 	if k.Quantize != tensor.Invalid && m.Cols%k.Quantize.BlockLen() == 0 {
 		if m.DType != k.Quantize && m.DType.BlockLen() > 2 {
-			return nil, fmt.Errorf("%s is %v already: only floats can be quantised to %v", m.Name, m.DType, k.Quantize)
+			return nil, to, fmt.Errorf("%s is %v already: only floats can be quantised to %v", m.Name, m.DType, k.Quantize)
 		}
 		m = &tensor.Matrix{Name: m.Name, DType: k.Quantize, Rows: m.Rows, Cols: m.Cols}
 	}
@@ -62,17 +100,20 @@ func (k *Packer) Pack(m *tensor.Matrix, unit int) (*Weight, error) {
 	if unit > 0 {
 		segments = splitSegments(m, unit)
 	}
-	w := newWeight(m, segments, k.Exact)
-	var err error
-	if w.data, err = k.Arena.Alloc(w.panels() * w.panelBytes); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
-	}
-	j := packJob{w: w, from: source, to: m.DType}
+	w = newWeight(m, segments, k.Exact)
+	w.unit = unit
+	return w, m.DType, nil
+}
+
+// fill writes the panels of m, rounded to the given type. Which bytes of a panel
+// a kind writes depends on its shape alone: those that stay zero were zero before.
+func (k *Packer) fill(w *Weight, m *tensor.Matrix, to tensor.DType) error {
+	j := packJob{w: w, from: m, to: to}
 	k.Pool.run(w.panels(), &j)
 	if err := j.err.Load(); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, *err)
+		return fmt.Errorf("%s: %w", m.Name, *err)
 	}
-	return w, nil
+	return nil
 }
 
 // packJob packs panels, from a matrix that may be of another type.

@@ -1,6 +1,8 @@
 // Package kvcache holds what layers remember of a sequence. Memory is handed
-// out in pages of PageSize positions; a Table lists a sequence's pages in
-// order of position, so that sequences grow and rewind without copying.
+// out in pages of so many positions; a Table lists a sequence's pages in
+// order of position, so that sequences grow and rewind without copying. What
+// does not grow with a sequence, rings of its last entries, has a place of its
+// own for each.
 //
 // A page is bytes: how keys and values lie in them is known to the kernels
 // that write and read them, and only there.
@@ -12,60 +14,36 @@ import (
 	"github.com/foretoken/foretoken/internal/tensor"
 )
 
-// PageSize is the number of positions in a page. Attention reduces over the
-// same blocks, cut at absolute positions.
-const PageSize = 32
-
-// A LayerSpec says what one layer keeps of a position: a key of KeyDim and a
-// value of ValueDim for each of its Heads.
-type LayerSpec struct {
-	Heads            int
-	KeyDim, ValueDim int
-}
-
-// BytesPerToken is what the layer keeps of one position.
-func (s LayerSpec) BytesPerToken(d tensor.DType) int {
-	return s.Heads * (d.RowBytes(s.KeyDim) + d.RowBytes(s.ValueDim))
-}
-
-// pageBytes is the size of the layer's part of a page, whole cache lines.
-func (s LayerSpec) pageBytes(d tensor.DType) int {
-	return (PageSize*s.BytesPerToken(d) + lineBytes - 1) / lineBytes * lineBytes
-}
-
 const lineBytes = 64
 
-// BytesPerToken is what all layers together keep of one position.
-func BytesPerToken(layers []LayerSpec, d tensor.DType) int {
-	n := 0
-	for _, l := range layers {
-		n += l.BytesPerToken(d)
-	}
-	return n
-}
-
-// A Pool stores the pages of all sequences. Pages are taken from the system
-// when first needed and kept. One goroutine owns a Pool.
+// A Pool stores the pages and rings of all sequences. They are taken from the
+// system when first needed and kept. One goroutine owns a Pool.
 type Pool struct {
-	layers    []LayerSpec
-	dtype     tensor.DType
-	offsets   []int // [layers], where a layer's part of a page begins
-	pageBytes int
-	pages     int      // how many there may be
-	slabs     [][]byte // [made/slabPages] slabs of slabPages pages
-	made      int
-	free      []int32
+	layers []LayerSpec
+	dtype  tensor.DType
+	parts  [][]part // [layers][stores]
+
+	pagePositions int
+	pages         memory
+	rings         memory // one for each sequence; none if there are no rings
 }
 
-// slabPages bounds the first allocation of a short sequence and the number of
-// allocations of a long one.
-const slabPages = 8
+// A part is the place of a store in a page or, if it is a ring, in a ring's
+// memory.
+type part struct {
+	dtype   tensor.DType
+	entry   int // bytes
+	offset  int
+	entries int // in a page, or in the ring
+	block   int // bytes from one block to the next
+	ring    bool
+}
 
 // ErrFull reports that a sequence cannot grow until others are released.
-type ErrFull struct{ Want, Free int }
+type ErrFull struct{ Want, Free, PageSize int }
 
 func (e *ErrFull) Error() string {
-	return fmt.Sprintf("cache full: %d more pages of %d tokens wanted, %d free", e.Want, PageSize, e.Free)
+	return fmt.Sprintf("cache full: %d more pages of %d tokens wanted, %d free", e.Want, e.PageSize, e.Free)
 }
 
 // NewPool makes a pool for the given number of tokens, rounded up to pages.
@@ -77,82 +55,105 @@ func NewPool(layers []LayerSpec, d tensor.DType, tokens int) (*Pool, error) {
 	default:
 		return nil, fmt.Errorf("cache dtype %v: expected F32, F16, BF16 or Q8_0", d)
 	}
-	p := &Pool{layers: layers, dtype: d, pages: (tokens + PageSize - 1) / PageSize}
+	p := &Pool{layers: layers, dtype: d, pagePositions: pagePositions(layers)}
+	pageBytes, ringBytes := 0, 0
 	for i, l := range layers {
-		if n := d.BlockLen(); l.KeyDim%n != 0 || l.ValueDim%n != 0 {
-			return nil, fmt.Errorf("cache dtype %v: layer %d has keys of %d and values of %d, expected multiples of %d", d, i, l.KeyDim, l.ValueDim, n)
+		parts := make([]part, len(l))
+		for k, s := range l {
+			a := part{dtype: d, entry: s.EntryBytes(d), entries: p.pagePositions / s.every(), ring: s.Ring > 0}
+			if s.DType != tensor.Invalid {
+				a.dtype = s.DType
+			}
+			if n := a.dtype.BlockLen(); s.KeyDim%n != 0 || s.ValueDim%n != 0 {
+				return nil, fmt.Errorf("cache dtype %v: layer %d has keys of %d and values of %d, expected multiples of %d", d, i, s.KeyDim, s.ValueDim, n)
+			}
+			end := &pageBytes
+			if a.ring {
+				a.entries, end = s.Ring+Slack, &ringBytes
+			}
+			a.offset, a.block = *end, lines(BlockSize*a.entry)
+			if s.Layout == Blocks {
+				*end += a.entries / BlockSize * a.block
+			} else {
+				*end += lines(a.entries * a.entry)
+			}
+			parts[k] = a
 		}
-		p.offsets = append(p.offsets, p.pageBytes)
-		p.pageBytes += l.pageBytes(d)
+		p.parts = append(p.parts, parts)
 	}
+	n := (tokens + p.pagePositions - 1) / p.pagePositions
+	p.pages = memory{bytes: pageBytes, most: n}
+	p.rings = memory{bytes: ringBytes, most: n} // a sequence has at least a page
 	return p, nil
 }
+
+// lines rounds bytes up to whole cache lines.
+func lines(bytes int) int { return (bytes + lineBytes - 1) / lineBytes * lineBytes }
 
 // DType is the storage type of keys and values.
 func (p *Pool) DType() tensor.DType { return p.dtype }
 
+// PageSize is the number of positions in a page.
+func (p *Pool) PageSize() int { return p.pagePositions }
+
 // Capacity is the number of tokens the pool can hold.
-func (p *Pool) Capacity() int { return p.pages * PageSize }
+func (p *Pool) Capacity() int { return p.pages.most * p.pagePositions }
 
 // Free is the number of pages that no sequence holds.
-func (p *Pool) Free() int { return p.pages - p.made + len(p.free) }
+func (p *Pool) Free() int { return p.pages.available() }
+
+// Held is the number of positions that t has memory for.
+func (p *Pool) Held(t *Table) int { return len(t.pages) * p.pagePositions }
 
 // A Table holds the pages of one sequence. The zero Table is empty.
 type Table struct {
 	pages []int32
+	ring  []int32 // one, or none
+	high  int     // positions that may have been written since the table was empty
 }
-
-// Capacity is the number of positions the table has memory for.
-func (t *Table) Capacity() int { return len(t.pages) * PageSize }
 
 // Grow gives t memory for tokens positions in all, or returns *ErrFull and
 // leaves it as it was. What the memory holds is arbitrary.
 func (p *Pool) Grow(t *Table, tokens int) error {
-	want := (tokens+PageSize-1)/PageSize - len(t.pages)
+	want := p.pagesFor(tokens) - len(t.pages)
 	if want > p.Free() {
-		return &ErrFull{Want: want, Free: p.Free()}
+		return &ErrFull{Want: want, Free: p.Free(), PageSize: p.pagePositions}
 	}
 	for range want {
-		t.pages = append(t.pages, p.take())
+		t.pages = append(t.pages, p.pages.take())
+	}
+	if p.rings.bytes > 0 && len(t.ring) == 0 && tokens > 0 {
+		t.ring = append(t.ring, p.rings.take())
+	}
+	t.high = max(t.high, tokens)
+	return nil
+}
+
+func (p *Pool) pagesFor(tokens int) int { return (tokens + p.pagePositions - 1) / p.pagePositions }
+
+// ErrRewind reports that what a ring held at a position is gone.
+type ErrRewind struct{ To, From int }
+
+func (e *ErrRewind) Error() string {
+	return fmt.Sprintf("the cache cannot be rewound from position %d to %d: at most %d", e.From, e.To, Slack)
+}
+
+// Rewind keeps the first tokens positions of t and frees pages beyond them. A
+// pool with rings rewinds by at most Slack positions, or to none: else Rewind
+// returns *ErrRewind and leaves t as it was.
+func (p *Pool) Rewind(t *Table, tokens int) error {
+	if len(t.ring) > 0 && tokens > 0 && t.high-tokens > Slack {
+		return &ErrRewind{To: tokens, From: t.high}
+	}
+	keep := min(p.pagesFor(tokens), len(t.pages))
+	p.pages.put(t.pages[keep:])
+	t.pages = t.pages[:keep]
+	if tokens == 0 {
+		p.rings.put(t.ring)
+		t.ring, t.high = t.ring[:0], 0
 	}
 	return nil
 }
 
-// Rewind keeps the first tokens positions of t and frees pages beyond them.
-func (p *Pool) Rewind(t *Table, tokens int) {
-	keep := min((tokens+PageSize-1)/PageSize, len(t.pages))
-	p.free = append(p.free, t.pages[keep:]...)
-	t.pages = t.pages[:keep]
-}
-
 // Release empties t.
-func (p *Pool) Release(t *Table) { p.Rewind(t, 0) }
-
-func (p *Pool) take() int32 {
-	if n := len(p.free); n > 0 {
-		page := p.free[n-1]
-		p.free = p.free[:n-1]
-		return page
-	}
-	if p.made%slabPages == 0 {
-		p.slabs = append(p.slabs, allocate(min(slabPages, p.pages-p.made)*p.pageBytes))
-	}
-	p.made++
-	return int32(p.made - 1)
-}
-
-// A View is one layer of the cache for the sequences of a step, as attention
-// kernels write and read it.
-type View struct {
-	Pool   *Pool
-	Layer  int
-	Tables []*Table
-}
-
-// Block returns the layer's part of the page with positions
-// [b·PageSize, (b+1)·PageSize) of sequence seq. It begins at a cache line.
-func (v *View) Block(seq, b int) []byte {
-	p, page := v.Pool, v.Tables[seq].pages[b]
-	from := int(page%slabPages)*p.pageBytes + p.offsets[v.Layer]
-	return p.slabs[page/slabPages][from:][:PageSize*p.layers[v.Layer].BytesPerToken(p.dtype)]
-}
+func (p *Pool) Release(t *Table) { _ = p.Rewind(t, 0) }

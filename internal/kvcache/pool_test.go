@@ -1,8 +1,10 @@
 package kvcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unsafe"
@@ -11,30 +13,55 @@ import (
 	"pgregory.net/rapid"
 )
 
+func newPool(t interface{ Fatal(...any) }, layers []LayerSpec, d tensor.DType, tokens int) *Pool {
+	p, err := NewPool(layers, d, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// plain is one layer with a key and a value of one value each.
+var plain = []LayerSpec{{{Heads: 1, KeyDim: 1, ValueDim: 1}}}
+
+// mixed has a store of every kind, as DeepSeek V4 has.
+var mixed = []LayerSpec{
+	{
+		{Kind: "window", Layout: Rows, Heads: 1, KeyDim: 32, Ring: 20},
+		{Kind: "compressed", Layout: Rows, Heads: 1, KeyDim: 32, Every: 4},
+		{Kind: "index keys", Heads: 1, KeyDim: 64, Every: 4},
+		{Kind: "inputs", Layout: Rows, Heads: 1, KeyDim: 12, DType: tensor.F32, Ring: 8},
+	},
+	{{Kind: "keys and values", Heads: 2, KeyDim: 32, ValueDim: 64}},
+	{{Kind: "latent", Layout: Rows, Heads: 1, KeyDim: 96}, {Kind: "compressed", Layout: Rows, Heads: 1, KeyDim: 32, Every: 128}},
+}
+
 // Sequences grow, rewind and end in any order: free + held pages = pool, no
 // page is held twice, and what was written is read back.
 func TestPoolAccounting(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		pool, err := NewPool([]LayerSpec{{Heads: 1, KeyDim: 1, ValueDim: 1}}, tensor.F32, 40*PageSize)
-		if err != nil {
-			rt.Fatal(err)
+		pool := newPool(rt, plain, tensor.F32, 40*BlockSize)
+		tables := make([]*Table, 4)
+		for i := range tables {
+			tables[i] = new(Table)
 		}
-		tables := make([]Table, 4)
 		lengths := make([]int, 4)
-		block := func(i, b int) []byte { return (&View{Pool: pool, Tables: []*Table{&tables[i]}}).Block(0, b) }
+		view := pool.Views(&tables)[0][0]
 		for step := range 60 {
 			i := rapid.IntRange(0, 3).Draw(rt, "sequence")
-			n := rapid.IntRange(0, 20*PageSize).Draw(rt, "length")
+			n := rapid.IntRange(0, 20*BlockSize).Draw(rt, "length")
 			if n < lengths[i] {
-				pool.Rewind(&tables[i], n)
+				if err := pool.Rewind(tables[i], n); err != nil {
+					rt.Fatal(err)
+				}
 				lengths[i] = n
 			} else {
 				held := len(tables[i].pages)
 				var full *ErrFull
-				switch err := pool.Grow(&tables[i], n); {
+				switch err := pool.Grow(tables[i], n); {
 				case err == nil:
 					for pos := lengths[i]; pos < n; pos++ {
-						binary.LittleEndian.PutUint32(block(i, pos/PageSize)[pos%PageSize*4:], uint32(1000*i+pos))
+						binary.LittleEndian.PutUint32(view.Block(i, pos/BlockSize)[pos%BlockSize*4:], uint32(1000*i+pos))
 					}
 					lengths[i] = n
 				case !errors.As(err, &full) || full.Want <= full.Free || len(tables[i].pages) != held:
@@ -57,7 +84,7 @@ func TestPoolAccounting(t *testing.T) {
 			}
 			for j := range tables {
 				for pos := 0; pos < lengths[j]; pos += 7 {
-					if got := binary.LittleEndian.Uint32(block(j, pos/PageSize)[pos%PageSize*4:]); got != uint32(1000*j+pos) {
+					if got := binary.LittleEndian.Uint32(view.Block(j, pos/BlockSize)[pos%BlockSize*4:]); got != uint32(1000*j+pos) {
 						rt.Fatalf("sequence %d position %d holds %v", j, pos, got)
 					}
 				}
@@ -66,70 +93,200 @@ func TestPoolAccounting(t *testing.T) {
 	})
 }
 
-// Every block is its own: of the right size, on cache lines, and apart from
-// those of other layers, pages and sequences.
-func TestBlocksAreApart(t *testing.T) {
-	specs := []LayerSpec{{Heads: 2, KeyDim: 32, ValueDim: 64}, {Heads: 1, KeyDim: 64, ValueDim: 32}, {Heads: 3, KeyDim: 32, ValueDim: 32}}
-	for d, want := range map[tensor.DType]int{ // 2·96 + 96 + 3·64 values
-		tensor.F32: 480 * 4, tensor.F16: 480 * 2, tensor.BF16: 480 * 2, tensor.Q8_0: 480 / 32 * 34,
-	} {
-		if got := BytesPerToken(specs, d); got != want {
-			t.Errorf("%v: %d bytes per token, want %d", d, got, want)
-		}
-		pool, err := NewPool(specs, d, 10*PageSize)
-		if err != nil {
+// Rings are taken and given back with their sequences.
+func TestRingAccounting(t *testing.T) {
+	pool := newPool(t, mixed, tensor.F32, 128)
+	for range 3 {
+		var table, other Table
+		if err := pool.Grow(&table, 100); err != nil {
 			t.Fatal(err)
 		}
-		var tables [2]Table
-		if err := errors.Join(pool.Grow(&tables[0], 3*PageSize), pool.Grow(&tables[1], 7*PageSize)); err != nil {
-			t.Fatal(err)
+		if full := (*ErrFull)(nil); !errors.As(pool.Grow(&other, 1), &full) || pool.rings.available() != 0 {
+			t.Fatalf("a second sequence: %v, %d rings free", full, pool.rings.available())
 		}
-		each := func(f func(block []byte, name byte)) {
-			name := byte(0)
-			for layer, spec := range specs {
-				view := View{Pool: pool, Layer: layer, Tables: []*Table{&tables[0], &tables[1]}}
-				for seq := range tables {
-					for b := range tables[seq].pages {
-						block := view.Block(seq, b)
-						if len(block) != PageSize*spec.BytesPerToken(d) {
-							t.Fatalf("%v: a block of layer %d has %d bytes, want %d", d, layer, len(block), PageSize*spec.BytesPerToken(d))
-						}
-						if uintptr(unsafe.Pointer(&block[0]))%lineBytes != 0 {
-							t.Errorf("%v: a block of layer %d begins inside a cache line", d, layer)
-						}
+		pool.Release(&table)
+		if pool.Free() != 1 || pool.rings.available() != 1 {
+			t.Fatalf("%d pages and %d rings free, want 1", pool.Free(), pool.rings.available())
+		}
+	}
+}
+
+// eachPlace calls f with every block and entry of two sequences, and with a
+// name of its own for each. Of a ring it has the last entries.
+func eachPlace(pool *Pool, tables []*Table, length int, f func(memory []byte, name byte, block bool)) {
+	name := byte(0)
+	for layer, views := range pool.Views(&tables) {
+		for store, view := range views {
+			s := pool.layers[layer][store]
+			for seq := range tables {
+				entries := length / s.every()
+				switch {
+				case s.Layout == Blocks:
+					for b := range (entries + BlockSize - 1) / BlockSize {
 						name++
-						f(block, name)
+						f(view.Block(seq, b), name, true)
+					}
+				default:
+					from := 0
+					if s.Ring > 0 {
+						from = entries - s.Ring - Slack
+					}
+					for i := from; i < entries; i++ {
+						name++
+						f(view.Entry(seq, i), name, false)
 					}
 				}
 			}
 		}
-		each(func(block []byte, name byte) {
-			for i := range block {
-				block[i] = name
+	}
+}
+
+// Every block and entry is its own: of the right size, and apart from those
+// of other layers, pages and sequences. Blocks begin at cache lines.
+func TestPlacesAreApart(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0} {
+		pool := newPool(t, mixed, d, 1024)
+		tables := []*Table{new(Table), new(Table)}
+		if err := errors.Join(pool.Grow(tables[0], 200), pool.Grow(tables[1], 200)); err != nil {
+			t.Fatal(err)
+		}
+		if pool.PageSize() != 128 {
+			t.Errorf("pages of %d positions, want 128: 32 index keys, one entry of the last store", pool.PageSize())
+		}
+		eachPlace(pool, tables, 200, func(memory []byte, name byte, block bool) {
+			if block && uintptr(unsafe.Pointer(&memory[0]))%lineBytes != 0 {
+				t.Errorf("%v: a block begins inside a cache line", d)
+			}
+			for i := range memory {
+				memory[i] = name
 			}
 		})
-		each(func(block []byte, name byte) {
-			for i, got := range block {
+		eachPlace(pool, tables, 200, func(memory []byte, name byte, _ bool) {
+			for i, got := range memory {
 				if got != name {
-					t.Fatalf("%v: byte %d of block %d belongs to block %d", d, i, name, got)
+					t.Fatalf("%v: byte %d of place %d belongs to %d", d, i, name, got)
 				}
 			}
 		})
 	}
 }
 
+func TestBytes(t *testing.T) {
+	for d, want := range map[tensor.DType][2]int{
+		// 32/4 + 64/4 + 2·96 + 96 + 32/128 values a token; 84 windows of 32 values, 72 inputs of 12 floats
+		tensor.F32:  {1249, 84*32*4 + 72*48},
+		tensor.BF16: {625, 84*32*2 + 72*48}, // 624.5
+		tensor.Q8_0: {332, 84*34 + 72*48},   // 331.77
+	} {
+		if got := [2]int{BytesPerToken(mixed, d), BytesPerSequence(mixed, d)}; got != want {
+			t.Errorf("%v: %v bytes per token and sequence, want %v", d, got, want)
+		}
+	}
+}
+
+// A ring gives back what it held before, after up to Slack positions were
+// added and rewound; beyond that Rewind refuses.
+func TestRewindRestoresRings(t *testing.T) {
+	pool := newPool(t, mixed, tensor.F32, 4096)
+	table := new(Table)
+	window := pool.Views(&[]*Table{table})[0][0]
+	write := func(from, to int, mark float32) {
+		if err := pool.Grow(table, to); err != nil {
+			t.Fatal(err)
+		}
+		for pos := from; pos < to; pos++ {
+			window.Float(0, pos)[0] = float32(pos) + mark
+		}
+	}
+	write(0, 500, 0)
+	for _, k := range []int{1, 17, Slack} {
+		write(500, 500+k, 0.5)
+		if err := pool.Rewind(table, 500); err != nil {
+			t.Fatal(err)
+		}
+		for pos := 500 - 20; pos < 500; pos++ { // what the row at 500 reads, but for itself
+			if got := window.Float(0, pos)[0]; got != float32(pos) {
+				t.Fatalf("after %d drafts: position %d holds %v", k, pos, got)
+			}
+		}
+	}
+	gone := (*ErrRewind)(nil)
+	if err := pool.Rewind(table, 499); !errors.As(err, &gone) {
+		t.Errorf("rewinding %d positions: %v", Slack+1, err)
+	}
+	write(500, 530, 0) // the drafts reached further than this does
+	if err := pool.Rewind(table, 499); !errors.As(err, &gone) {
+		t.Errorf("rewinding beyond abandoned drafts: %v", err)
+	}
+	if err := pool.Rewind(table, 0); err != nil || pool.Free() != 4096/128 {
+		t.Errorf("emptied: %v, %d pages free", err, pool.Free())
+	}
+}
+
+// What is exported is imported with its bits, into another place.
+func TestExport(t *testing.T) {
+	pool := newPool(t, mixed, tensor.BF16, 2048)
+	tables := []*Table{new(Table), new(Table), new(Table)}
+	if err := errors.Join(pool.Grow(tables[0], 100), pool.Grow(tables[1], 300)); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var want [][]byte
+	eachPlace(pool, tables[1:2], 290, func(memory []byte, _ byte, _ bool) {
+		for i := range memory {
+			memory[i] = byte(random.Uint32())
+		}
+		want = append(want, bytes.Clone(memory))
+	})
+	var file bytes.Buffer
+	if err := pool.Export(tables[1], 290, &file); err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.Clone(file.Bytes())
+	if n, err := pool.Import(tables[2], &file); err != nil || n != 290 {
+		t.Fatalf("%d positions, %v", n, err)
+	}
+	eachPlace(pool, tables[2:], 290, func(memory []byte, _ byte, _ bool) {
+		if !bytes.Equal(memory, want[0]) {
+			t.Fatal("an entry differs")
+		}
+		want = want[1:]
+	})
+	pool.Release(tables[2])
+
+	free := pool.Free()
+	other := newPool(t, plain, tensor.BF16, 2048)
+	for name, err := range map[string]error{
+		"cut short":   second(pool.Import(tables[2], bytes.NewReader(data[:len(data)-1]))),
+		"no header":   second(pool.Import(tables[2], bytes.NewReader(data[:9]))),
+		"other pool":  second(other.Import(tables[2], bytes.NewReader(data))),
+		"too far":     pool.Export(tables[1], 400, &file),
+		"nothing":     pool.Export(tables[0], 0, &file),
+		"beyond ring": pool.Export(tables[1], 200, &file),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if pool.Free() != free || len(tables[2].pages)+len(tables[2].ring) > 0 {
+		t.Error("a failed import keeps memory")
+	}
+}
+
+func second(_ int, err error) error { return err }
+
 func TestNewPoolRefuses(t *testing.T) {
 	for _, test := range []struct {
-		spec LayerSpec
-		d    tensor.DType
-		want string
+		store Store
+		d     tensor.DType
+		want  string
 	}{
-		{LayerSpec{1, 32, 32}, tensor.Q4_0, "cache dtype Q4_0: expected F32, F16, BF16 or Q8_0"},
-		{LayerSpec{1, 32, 80}, tensor.Q8_0, "layer 0 has keys of 32 and values of 80, expected multiples of 32"},
-		{LayerSpec{1, 12, 32}, tensor.Q8_0, "layer 0 has keys of 12 and values of 32, expected multiples of 32"},
+		{Store{Heads: 1, KeyDim: 32, ValueDim: 32}, tensor.Q4_0, "cache dtype Q4_0: expected F32, F16, BF16 or Q8_0"},
+		{Store{Heads: 1, KeyDim: 32, ValueDim: 80}, tensor.Q8_0, "layer 0 has keys of 32 and values of 80, expected multiples of 32"},
+		{Store{Heads: 1, KeyDim: 12, ValueDim: 32}, tensor.Q8_0, "layer 0 has keys of 12 and values of 32, expected multiples of 32"},
 	} {
-		if _, err := NewPool([]LayerSpec{test.spec}, test.d, 1); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v of %v: error %v, want %q", test.d, test.spec, err, test.want)
+		if _, err := NewPool([]LayerSpec{{test.store}}, test.d, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v of %v: error %v, want %q", test.d, test.store, err, test.want)
 		}
 	}
 }

@@ -61,6 +61,42 @@ func (m *ggufConfig) textOr(key, absent string) string {
 	return absent
 }
 
+func (m *ggufConfig) boolOr(key string, absent bool) bool {
+	key = m.arch + "." + key
+	if v, ok := m.Bool(key); ok {
+		return v
+	}
+	m.refuse(key, "true or false")
+	return absent
+}
+
+// ints reads a list of integers, nil without the key.
+func (m *ggufConfig) ints(key string) []int32 {
+	key = m.arch + "." + key
+	list, ok := m.Ints(key)
+	if !ok {
+		m.refuse(key, "a list of 32-bit integers")
+	}
+	return list
+}
+
+// floats reads a list of numbers, nil without the key.
+func (m *ggufConfig) floats(key string) []float32 {
+	key = m.arch + "." + key
+	list, ok := m.Floats(key)
+	if !ok {
+		m.refuse(key, "a list of numbers")
+	}
+	return list
+}
+
+// fail notes an error, if it is the first.
+func (m *ggufConfig) fail(format string, args ...any) {
+	if m.err == nil {
+		m.err = fmt.Errorf(format, args...)
+	}
+}
+
 // token reads the id of a special token; -1: there is none.
 func (m *ggufConfig) token(key string) int32 {
 	v, ok := m.Int(key)
@@ -88,8 +124,8 @@ func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) 
 	if err != nil {
 		return nil, err
 	}
-	if n := m.intOr("expert_count", 0); n > 0 {
-		return nil, fmt.Errorf("key %s.expert_count is %d: mixtures of experts are not supported", m.arch, n)
+	if n := m.intOr("expert_count", 0); n > 0 && !f.experts {
+		return nil, fmt.Errorf("key %s.expert_count is %d: mixtures of experts are not supported for %s", m.arch, n, m.arch)
 	}
 	c := &Config{
 		Architecture: m.arch,
@@ -110,12 +146,13 @@ func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) 
 	if err := c.checkCounts(); err != nil {
 		return nil, err
 	}
-	c.KVHeads = m.size("attention.head_count_kv", c.Heads)
-	c.HeadDim = m.size("attention.key_length", c.Hidden/c.Heads)
-	if v := m.intOr("attention.value_length", c.HeadDim); v != c.HeadDim {
-		return nil, fmt.Errorf("key %s.attention.value_length is %d, expected the key_length %d", m.arch, v, c.HeadDim)
+	heads := (*ggufConfig).heads
+	if f.headsGGUF != nil {
+		heads = f.headsGGUF
 	}
-	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
+	if err := heads(m, c); err != nil {
+		return nil, err
+	}
 	embedding, err := source.Matrix("model.embed_tokens.weight")
 	if err != nil {
 		return nil, err
@@ -135,11 +172,23 @@ func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) 
 	return c, nil
 }
 
-func (m *ggufConfig) rope(c *Config) error {
-	c.Rope = nn.RopeConfig{Theta: m.floatOr("rope.freq_base", 10000), Dim: c.HeadDim, Interleaved: Interleaved(m.arch)}
+// heads reads the shape of grouped-query attention. All of a head is rotated.
+func (m *ggufConfig) heads(c *Config) error {
+	c.KVHeads = m.size("attention.head_count_kv", c.Heads)
+	c.HeadDim = m.size("attention.key_length", c.Hidden/c.Heads)
+	if v := m.intOr("attention.value_length", c.HeadDim); v != c.HeadDim {
+		return fmt.Errorf("key %s.attention.value_length is %d, expected the key_length %d", m.arch, v, c.HeadDim)
+	}
 	if d := m.intOr("rope.dimension_count", c.HeadDim); d != c.HeadDim {
 		return fmt.Errorf("key %s.rope.dimension_count is %d, expected the head width %d", m.arch, d, c.HeadDim)
 	}
+	c.Rope.Dim, c.QueryScale = c.HeadDim, 1/math.Sqrt(float64(c.HeadDim))
+	return nil
+}
+
+// rope reads the angles; heads have said how many there are.
+func (m *ggufConfig) rope(c *Config) error {
+	c.Rope.Theta, c.Rope.Interleaved = m.floatOr("rope.freq_base", 10000), Interleaved(m.arch)
 	factor := m.floatOr("rope.scaling.factor", m.floatOr("rope.scale_linear", 1))
 	if factor == 0 {
 		factor = 1 // as good as absent

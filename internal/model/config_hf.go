@@ -52,7 +52,13 @@ type hfConfig struct {
 	FinalLogitSoftcapping *float64 `json:"final_logit_softcapping"`
 
 	UseBidirectionalAttention bool `json:"use_bidirectional_attention"`
+
+	field  string // where the configuration stands in the file; "": it is the file
+	source json.RawMessage
 }
+
+// read reads the fields that only some families have.
+func (hf *hfConfig) read(fields any) error { return unmarshal(hf.field, hf.source, fields) }
 
 // hfRope is rope_scaling, rope_parameters, or an entry of it.
 type hfRope struct {
@@ -104,7 +110,10 @@ func hfToConfig(data []byte) (*Config, error) {
 		return nil, err
 	}
 	// What the parts share may stand outside.
-	hf := hfConfig{TieWordEmbeddings: outer.TieWordEmbeddings, BOSTokenID: outer.BOSTokenID, EOSTokenID: outer.EOSTokenID}
+	hf := hfConfig{
+		TieWordEmbeddings: outer.TieWordEmbeddings, BOSTokenID: outer.BOSTokenID, EOSTokenID: outer.EOSTokenID,
+		field: field, source: text,
+	}
 	if err := unmarshal(field, text, &hf); err != nil {
 		return nil, err
 	}

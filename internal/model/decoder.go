@@ -11,8 +11,8 @@ import (
 	"github.com/foretoken/foretoken/internal/tensor"
 )
 
-// decoder is the stack that all dense families share: embedding, layers on
-// one residual stream, a final norm and a head.
+// decoder is the stack that all families share: embedding, layers on a
+// residual stream, a final norm and a head.
 type decoder struct {
 	config     *Config
 	embed      *tensor.Matrix // [vocab, hidden]
@@ -22,16 +22,30 @@ type decoder struct {
 	norm       *nn.Norm
 	head       *nn.Linear
 	cache      []kvcache.LayerSpec
+
+	// Hyper-connections widen the residual stream to several; collapse makes
+	// one of them, [rows, hidden], in workspace. nil: there is one.
+	streams  int
+	collapse func(st *nn.State, x []float32) []float32
 }
 
 // layer is a pre-norm decoder layer. The norms of sublayer outputs are nil
 // except in Gemma.
 type layer struct {
 	attnNorm, attnOutNorm *nn.Norm
-	attn                  *attention.GQA
+	attn                  attention.Design
 	ffnNorm, ffnOutNorm   *nn.Norm
-	ffn                   *nn.GatedMLP
+	ffn                   feedForward
 }
+
+// feedForward is the second part of a layer: a gated MLP or a mixture of experts.
+type feedForward interface {
+	// Forward maps x [rows, hidden] to [rows, hidden].
+	Forward(step *nn.Step, st *nn.State, x []float32) []float32
+}
+
+// Cache says what the layer keeps.
+func (l *layer) Cache() kvcache.LayerSpec { return l.attn.Cache() }
 
 // Attention is x += norm(attn(norm(x))).
 func (l *layer) Attention(step *nn.Step, st *nn.State) {
@@ -43,9 +57,9 @@ func (l *layer) Attention(step *nn.Step, st *nn.State) {
 }
 
 // FFN is x += norm(ffn(norm(x))).
-func (l *layer) FFN(_ *nn.Step, st *nn.State) {
+func (l *layer) FFN(step *nn.Step, st *nn.State) {
 	mark := st.Mark()
-	y := l.ffn.Forward(st, l.ffnNorm.Forward(st, st.X))
+	y := l.ffn.Forward(step, st, l.ffnNorm.Forward(st, st.X))
 	l.ffnOutNorm.InPlace(st, y)
 	st.Pool.Add(st.X, y)
 	st.Release(mark)
@@ -54,18 +68,19 @@ func (l *layer) FFN(_ *nn.Step, st *nn.State) {
 // builder loads one model.
 type builder struct {
 	*Config
+	Options
 	family
 	weights         *nn.Loader
 	rope, localRope *nn.Rope
 }
 
-func build(c *Config, f family, source *checkpoint.Checkpoint, p nn.Packing) (*decoder, error) {
-	w := nn.NewLoader(source, p, float32(c.NormEps))
-	b := &builder{Config: c, family: f, weights: w}
+func build(c *Config, f family, source *checkpoint.Checkpoint, o Options) (*decoder, error) {
+	w := nn.NewLoader(source, o.Packing, float32(c.NormEps))
+	b := &builder{Config: c, Options: o, family: f, weights: w}
 	if err := b.ropes(); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Files()[0], err)
 	}
-	d := &decoder{config: c, embedScale: 1, ropes: []*nn.Rope{b.rope}}
+	d := &decoder{config: c, embedScale: 1, ropes: []*nn.Rope{b.rope}, streams: 1}
 	if b.localRope != nil {
 		d.ropes = append(d.ropes, b.localRope)
 	}
@@ -76,7 +91,7 @@ func build(c *Config, f family, source *checkpoint.Checkpoint, p nn.Packing) (*d
 	for i := range c.Layers {
 		l := f.layer(b, i)
 		d.layers = append(d.layers, l)
-		d.cache = append(d.cache, l.attn.Cache())
+		d.cache = append(d.cache, l.Cache())
 		if w.Err() != nil {
 			return nil, w.Err()
 		}
@@ -86,6 +101,9 @@ func build(c *Config, f family, source *checkpoint.Checkpoint, p nn.Packing) (*d
 		d.head = &nn.Linear{Weight: w.Pack(d.embed, 0)}
 	} else {
 		d.head = w.Linear("lm_head", c.Vocab, c.Hidden)
+	}
+	if f.finish != nil {
+		f.finish(b, d)
 	}
 	if w.Err() != nil {
 		return nil, w.Err()
@@ -120,7 +138,8 @@ func (b *builder) normOf(w *nn.Loader, name string, n int) *nn.Norm {
 }
 
 // attention loads the projections of layer i.
-func (b *builder) attention(w *nn.Loader, i int) *attention.GQA {
+func (b *builder) attention(i int) *attention.GQA {
+	w := b.weights.Sub("model.layers.%d.self_attn.", i)
 	q, kv := b.Heads*b.HeadDim, b.KVHeads*b.HeadDim
 	a := &attention.GQA{
 		Q: w.Linear("q_proj", q, b.Hidden),
@@ -147,7 +166,8 @@ func (d *decoder) Layers() []Layer            { return d.layers }
 func (d *decoder) Cache() []kvcache.LayerSpec { return d.cache }
 
 func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
-	st.Begin(step, d.config.Hidden)
+	h := d.config.Hidden
+	st.Begin(step, d.streams*h)
 	for _, r := range d.ropes {
 		r.Prepare(st, step.Positions)
 	}
@@ -155,7 +175,11 @@ func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 		if token < 0 || int(token) >= d.embed.Rows {
 			return fmt.Errorf("token %d is outside the vocabulary of %d", token, d.embed.Rows)
 		}
-		d.embed.Row(st.X[i*d.config.Hidden:], int(token))
+		row := st.X[i*d.streams*h:][:d.streams*h]
+		d.embed.Row(row, int(token))
+		for s := 1; s < d.streams; s++ {
+			copy(row[s*h:], row[:h])
+		}
 	}
 	if d.embedScale != 1 {
 		st.Pool.Scale(st.X, d.embedScale)
@@ -164,11 +188,19 @@ func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 }
 
 func (d *decoder) Hidden(st *nn.State, rows []int, hidden []float32) {
-	h := d.config.Hidden
-	for i, row := range rows {
-		copy(hidden[i*h:(i+1)*h], st.X[row*h:])
+	mark, n := st.Mark(), d.streams*d.config.Hidden
+	x := hidden
+	if d.collapse != nil {
+		x = st.Take(len(rows) * n)
 	}
-	d.norm.InPlace(st, hidden[:len(rows)*h])
+	for i, row := range rows {
+		copy(x[i*n:(i+1)*n], st.X[row*n:])
+	}
+	if d.collapse != nil {
+		copy(hidden, d.collapse(st, x))
+	}
+	st.Release(mark)
+	d.norm.InPlace(st, hidden[:len(rows)*d.config.Hidden])
 }
 
 func (d *decoder) Logits(st *nn.State, hidden, logits []float32) {

@@ -23,19 +23,16 @@ var gemma3 = family{
 	defaults: gemma3Defaults, adapt: gemma3Config, adaptGGUF: gemma3GGUF,
 }
 
-func gemma3Layer(b *builder, i int) *layer {
+func gemma3Layer(b *builder, i int) Layer {
 	w := b.weights.Sub("model.layers.%d.", i)
-	l := &layer{
+	return &layer{
 		attnNorm:    gemma3Norm(w, "input_layernorm", b.Hidden),
-		attn:        b.attention(w.Sub("self_attn."), i),
+		attn:        b.normedAttention(i),
 		attnOutNorm: gemma3Norm(w, "post_attention_layernorm", b.Hidden),
 		ffnNorm:     gemma3Norm(w, "pre_feedforward_layernorm", b.Hidden),
 		ffn:         w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, (*kernel.Pool).GeGLU),
 		ffnOutNorm:  gemma3Norm(w, "post_feedforward_layernorm", b.Hidden),
 	}
-	l.attn.QNorm = gemma3Norm(w, "self_attn.q_norm", b.HeadDim)
-	l.attn.KNorm = gemma3Norm(w, "self_attn.k_norm", b.HeadDim)
-	return l
 }
 
 // gemma3Norm multiplies by 1 + w. GGUF files store the sum.

@@ -1,6 +1,10 @@
 package model
 
-import "github.com/foretoken/foretoken/internal/kernel"
+import (
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/model/attention"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
 
 // llama is Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024) and
 // what shares its form, such as SmolLM2: pre-norm, rotary embeddings,
@@ -10,12 +14,20 @@ import "github.com/foretoken/foretoken/internal/kernel"
 //	x += W_down(silu(W_gate·RMSNorm(x)) · W_up·RMSNorm(x))
 var llama = family{layer: llamaLayer}
 
-func llamaLayer(b *builder, i int) *layer {
+func llamaLayer(b *builder, i int) Layer { return b.preNorm(i, b.attention(i), b.mlp(i)) }
+
+// preNorm is layer i with a norm before each of its parts.
+func (b *builder) preNorm(i int, attn attention.Design, ffn feedForward) *layer {
 	w := b.weights.Sub("model.layers.%d.", i)
 	return &layer{
 		attnNorm: w.Norm("input_layernorm", b.Hidden),
-		attn:     b.attention(w.Sub("self_attn."), i),
+		attn:     attn,
 		ffnNorm:  w.Norm("post_attention_layernorm", b.Hidden),
-		ffn:      w.Sub("mlp.").GatedMLP(b.Hidden, b.Intermediate, (*kernel.Pool).SwiGLU),
+		ffn:      ffn,
 	}
+}
+
+// mlp loads the SwiGLU network of layer i.
+func (b *builder) mlp(i int) *nn.GatedMLP {
+	return b.weights.Sub("model.layers.%d.mlp.", i).GatedMLP(b.Hidden, b.Intermediate, (*kernel.Pool).SwiGLU)
 }

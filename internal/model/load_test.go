@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
-	"github.com/foretoken/foretoken/internal/model/nn"
 	"github.com/foretoken/foretoken/internal/tensor"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
@@ -33,7 +32,7 @@ func open(t *testing.T, path string) (Model, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return Load(c, nn.Packing{}) // checked, not packed
+	return Load(c, Options{}) // checked, not packed
 }
 
 func TestLoadsEveryFamily(t *testing.T) {

@@ -33,6 +33,14 @@ type Model interface {
 type Layer interface {
 	Attention(*nn.Step, *nn.State)
 	FFN(*nn.Step, *nn.State)
+	// Cache says what the layer keeps.
+	Cache() kvcache.LayerSpec
+}
+
+// Options say how a model is loaded. The zero value checks the checkpoint and
+// reads no weights.
+type Options struct {
+	nn.Packing
 }
 
 // A family says how the models of one name are built.
@@ -47,7 +55,14 @@ type family struct {
 	// adaptGGUF does the same for GGUF metadata; errors stay in ggufConfig.
 	adaptGGUF func(*Config, *ggufConfig)
 	// layer loads layer i.
-	layer func(b *builder, i int) *layer
+	layer func(b *builder, i int) Layer
+	// finish loads what the family has beside its layers; nil: nothing.
+	finish func(b *builder, d *decoder)
+	// headsGGUF reads the shape of attention from GGUF metadata, and c.Rope.Dim;
+	// nil: that of grouped-query attention.
+	headsGGUF func(*ggufConfig, *Config) error
+	// experts: GGUF files of the family may hold mixtures of experts.
+	experts bool
 	// embedScale multiplies embeddings; nil: 1.
 	embedScale func(*Config, *nn.Loader) float32
 	// norm loads an RMSNorm where the family has its own form; nil: y = w·x.
@@ -74,20 +89,20 @@ func findFamily(name string) (family, error) {
 	return f, nil
 }
 
-// Load builds the model that c holds, its weights prepared as p says.
-func Load(c *checkpoint.Checkpoint, p nn.Packing) (Model, error) { return load(c, p) }
+// Load builds the model that c holds.
+func Load(c *checkpoint.Checkpoint, o Options) (Model, error) { return load(c, o) }
 
 // Check reports whether Load would succeed, and returns the configuration. It
 // reads no weights.
 func Check(c *checkpoint.Checkpoint) (*Config, error) {
-	m, err := load(c, nn.Packing{})
+	m, err := load(c, Options{})
 	if err != nil {
 		return nil, err
 	}
 	return m.config, nil
 }
 
-func load(c *checkpoint.Checkpoint, p nn.Packing) (*decoder, error) {
+func load(c *checkpoint.Checkpoint, o Options) (*decoder, error) {
 	config, err := ReadConfig(c)
 	if err != nil {
 		return nil, err
@@ -96,5 +111,5 @@ func load(c *checkpoint.Checkpoint, p nn.Packing) (*decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(config, f, c, p)
+	return build(config, f, c, o)
 }

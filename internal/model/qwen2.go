@@ -5,7 +5,7 @@ package model
 // a sliding window; no published model turns it on.
 var qwen2 = family{layer: qwen2Layer, adapt: qwenConfig}
 
-func qwen2Layer(b *builder, i int) *layer {
+func qwen2Layer(b *builder, i int) Layer {
 	b.weights.Sub("model.layers.%d.self_attn.", i).Require("q_proj.bias", "k_proj.bias", "v_proj.bias")
 	return llamaLayer(b, i)
 }

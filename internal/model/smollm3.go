@@ -13,12 +13,12 @@ func smollm3Defaults(hf *hfConfig) {
 	hf.TieWordEmbeddings = cmp.Or(hf.TieWordEmbeddings, new(true))
 }
 
-func smollm3Layer(b *builder, i int) *layer {
-	l := llamaLayer(b, i)
+func smollm3Layer(b *builder, i int) Layer {
+	a := b.attention(i)
 	if b.NoRope[i] {
-		l.attn.Rope = nil
+		a.Rope = nil
 	}
-	return l
+	return b.preNorm(i, a, b.mlp(i))
 }
 
 // smollm3Config reads no_rope_layers, whose flags say 1 where a layer does

@@ -6,7 +6,7 @@ import "fmt"
 // columns, row-major, in its storage type. Data usually points into a mapped
 // file and must not be written.
 type Matrix struct {
-	Name       string // as in the checkpoint, for error messages
+	Name       string // its file and its name there, for error messages
 	DType      DType
 	Rows, Cols int
 	Data       []byte  // Rows × DType.RowBytes(Cols)

@@ -1,4 +1,3 @@
-// Package attention has one file per attention design.
 package attention
 
 import (
@@ -24,7 +23,7 @@ type GQA struct {
 
 // Cache says what the layer keeps.
 func (a *GQA) Cache() kvcache.LayerSpec {
-	return kvcache.LayerSpec{Heads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim}
+	return kvcache.LayerSpec{{Kind: "keys and values", Heads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim}}
 }
 
 // Forward maps x [rows, hidden] to [rows, hidden], reading the cached
@@ -37,11 +36,11 @@ func (a *GQA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
 	a.Rope.Rotate(st, q, a.Heads, a.HeadDim)
 	a.Rope.Rotate(st, k, a.KVHeads, a.HeadDim)
 
-	out := st.Take(len(q))
+	out, kv := st.Take(len(q)), st.Store(a.Layer, 0)
 	st.Pool.Attend(kernel.Attention{
 		Heads: a.Heads, KVHeads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim,
-		Scale: a.Scale, Window: a.Window, DType: st.Cache.DType(),
-		Q: q, K: k, V: v, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: st.Layer(a.Layer),
+		Scale: a.Scale, Window: a.Window, DType: kv.DType(),
+		Q: q, K: k, V: v, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: kv,
 	})
 	return a.O.Forward(st, out)
 }

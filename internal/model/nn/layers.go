@@ -60,7 +60,7 @@ type GatedMLP struct {
 }
 
 // Forward maps x [rows, hidden] to [rows, hidden].
-func (m *GatedMLP) Forward(st *State, x []float32) []float32 {
+func (m *GatedMLP) Forward(_ *Step, st *State, x []float32) []float32 {
 	y := Project(st, x, m.Gate, m.Up)
 	m.Activation(st.Pool, y[0], y[1])
 	return m.Down.Forward(st, y[0])

@@ -30,8 +30,10 @@ type loads struct {
 // Packing says how weights are prepared. Without a Packer they are checked and
 // no more.
 type Packing struct {
-	Packer   *kernel.Packer
-	Progress func(done, total int64) // bytes of the file; may be nil
+	Packer *kernel.Packer
+	// Progress is told how many bytes of the file are prepared; what it returns
+	// ends loading. It may be nil.
+	Progress func(done, total int64) error
 }
 
 // NewLoader reads from c; eps is that of every norm.
@@ -115,17 +117,28 @@ func (l *Loader) SplitLinear(name string, out, in, unit int) *Linear {
 
 // Pack prepares a matrix for products that are split in units of unit values,
 // or not at all if unit is 0.
-func (l *Loader) Pack(m *tensor.Matrix, unit int) *kernel.Weight {
-	if l.err != nil || l.Packer == nil {
+func (l *Loader) Pack(m *tensor.Matrix, unit int) *kernel.Weight { return l.pack(l.Packer, m, unit) }
+
+// PackExact is Pack for a matrix that no option rounds and whose products have
+// float32 activations: a small one on which much depends.
+func (l *Loader) PackExact(m *tensor.Matrix, unit int) *kernel.Weight {
+	if l.Packer == nil {
 		return nil
 	}
-	w, err := l.Packer.Pack(m, unit)
-	if err != nil {
-		l.fail(fmt.Errorf("%s: %w", l.source.Files()[0], err))
+	exact := *l.Packer
+	exact.Exact, exact.Quantize = true, tensor.Invalid
+	return l.pack(&exact, m, unit)
+}
+
+func (l *Loader) pack(k *kernel.Packer, m *tensor.Matrix, unit int) *kernel.Weight {
+	if l.err != nil || k == nil {
+		return nil
 	}
+	w, err := k.Pack(m, unit)
+	l.fail(err)
 	l.packed += int64(len(m.Data))
 	if l.Progress != nil {
-		l.Progress(l.packed, l.source.Size())
+		l.fail(l.Progress(l.packed, l.source.Size()))
 	}
 	return w
 }

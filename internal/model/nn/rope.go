@@ -3,6 +3,8 @@ package nn
 import (
 	"fmt"
 	"math"
+
+	"github.com/foretoken/foretoken/internal/kernel"
 )
 
 // RopeConfig is rotary position embedding (Su et al. 2021) with the scalings
@@ -167,19 +169,56 @@ func (r *Rope) Prepare(st *State, positions []int32) {
 	a := st.angles(r)
 	a.cos, a.sin = a.cos[:0], a.sin[:0]
 	for _, p := range positions {
-		for _, f := range r.frequencies {
-			sin, cos := math.Sincos(float64(p) * f)
-			a.cos = append(a.cos, float32(cos*r.scale))
-			a.sin = append(a.sin, float32(sin*r.scale))
-		}
+		a.cos, a.sin = r.append(a.cos, a.sin, p)
 	}
 }
 
-// Rotate turns every head of x [rows, heads, width] by its row's angles. A
-// nil Rope leaves x as it is.
+// append adds the cosines and sines of a position.
+func (r *Rope) append(cosines, sines []float32, position int32) (_, _ []float32) {
+	for _, f := range r.frequencies {
+		sin, cos := math.Sincos(float64(position) * f)
+		cosines, sines = append(cosines, float32(cos*r.scale)), append(sines, float32(sin*r.scale))
+	}
+	return cosines, sines
+}
+
+// Rotate turns the first Dim values of every head of x [rows, heads, width],
+// the rows of the step, by their angles. A nil Rope leaves x as it is.
 func (r *Rope) Rotate(st *State, x []float32, heads, width int) {
 	if r != nil {
 		a := st.angles(r)
-		st.Pool.Rotate(x, heads, width, a.cos, a.sin, r.Dim/2, r.Interleaved)
+		r.rotate(st, x, heads, width, 0, a.cos, a.sin)
 	}
+}
+
+// RotateLast turns the last Dim values of every head.
+func (r *Rope) RotateLast(st *State, x []float32, heads, width int) {
+	a := st.angles(r)
+	r.rotate(st, x, heads, width, width-r.Dim, a.cos, a.sin)
+}
+
+// UnrotateLast turns the last Dim values of every head back.
+func (r *Rope) UnrotateLast(st *State, x []float32, heads, width int) {
+	mark, a := st.Mark(), st.angles(r)
+	back := st.Take(len(a.sin))
+	for i, s := range a.sin {
+		back[i] = -s
+	}
+	r.rotate(st, x, heads, width, width-r.Dim, a.cos, back)
+	st.Release(mark)
+}
+
+// RotateLastAt is RotateLast for rows at other positions than the step's.
+func (r *Rope) RotateLastAt(st *State, x []float32, heads, width int, positions []int32) {
+	mark, n := st.Mark(), len(positions)*r.Dim/2
+	cos, sin := st.Take(n)[:0], st.Take(n)[:0]
+	for _, p := range positions {
+		cos, sin = r.append(cos, sin, p)
+	}
+	r.rotate(st, x, heads, width, width-r.Dim, cos, sin)
+	st.Release(mark)
+}
+
+func (r *Rope) rotate(st *State, x []float32, heads, width, first int, cos, sin []float32) {
+	st.Pool.Rotate(x, heads, width, kernel.Rotation{Cos: cos, Sin: sin, First: first, Half: r.Dim / 2, Interleaved: r.Interleaved})
 }

@@ -4,14 +4,16 @@
 package nn
 
 import (
+	"iter"
 	"slices"
+	"unsafe"
 
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 )
 
-// A block of attention is a page of the cache.
-var _ [kernel.KVBlock]struct{} = [kvcache.PageSize]struct{}{}
+// Attention reduces over the blocks that the cache is made of.
+var _ [kernel.KVBlock]struct{} = [kvcache.BlockSize]struct{}{}
 
 // A Step is one forward of the model: a ragged list of rows, the rows of a
 // span belonging to one sequence. Prefill, a chunk of it and decoding are all
@@ -46,20 +48,47 @@ func (s *Step) Add(t *kvcache.Table, pos int, tokens []int32) {
 	s.Spans = append(s.Spans, Span{From: from, To: len(s.Tokens), Table: t})
 }
 
+// Pieces yields ranges of rows that together are all, in order, each with at
+// most most rows of a sequence.
+func (s *Step) Pieces(most int) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		from, inSpan := 0, 0
+		for row := range s.Rows() {
+			if row > 0 && s.Seqs[row] != s.Seqs[row-1] {
+				inSpan = 0
+			}
+			if inSpan == most {
+				if !yield(from, row) {
+					return
+				}
+				from, inSpan = row, 0
+			}
+			inSpan++
+		}
+		if from < s.Rows() {
+			yield(from, s.Rows())
+		}
+	}
+}
+
 // Rows is the number of rows.
 func (s *Step) Rows() int { return len(s.Tokens) }
 
 // State is what one rank carries through a step: the residual stream, the
 // workers, the cache and a workspace.
 type State struct {
-	X     []float32 // [rows, hidden], the residual stream
+	X     []float32 // [rows, hidden], the residual stream, or [rows, streams, hidden]
 	Pool  *kernel.Pool
 	Cache *kvcache.Pool
 
-	view  kvcache.View
-	ropes []angles
-	arena []float32
-	used  int
+	tables []*kvcache.Table // of the step's sequences
+	views  [][]kvcache.View // [layers][stores]
+	ropes  []angles
+	arena  []float32
+	used   int
+
+	products []kernel.Product // of one call; the memory is used again
+	rows     []int32          // 0, 1, 2, …
 }
 
 // angles returns the place of r's angles.
@@ -72,22 +101,22 @@ func (st *State) angles(r *Rope) *angles {
 	return &st.ropes[i]
 }
 
-// Begin readies st for step.
-func (st *State) Begin(step *Step, hidden int) {
+// Begin readies st for step, whose rows have width values in the residual
+// stream.
+func (st *State) Begin(step *Step, width int) {
 	st.used = 0
-	st.X = st.Take(step.Rows() * hidden)
-	st.view.Pool, st.view.Tables = st.Cache, st.view.Tables[:0]
+	st.X = st.Take(step.Rows() * width)
+	if st.views == nil {
+		st.views = st.Cache.Views(&st.tables)
+	}
+	st.tables = st.tables[:0]
 	for _, s := range step.Spans {
-		st.view.Tables = append(st.view.Tables, s.Table)
+		st.tables = append(st.tables, s.Table)
 	}
 }
 
-// Layer returns the view of the cache that layer's attention reads, valid
-// until the next call.
-func (st *State) Layer(layer int) *kvcache.View {
-	st.view.Layer = layer
-	return &st.view
-}
+// Store returns one of the stores of a layer, for the sequences of the step.
+func (st *State) Store(layer, store int) *kvcache.View { return &st.views[layer][store] }
 
 // Take returns n values of workspace, with arbitrary contents. They are valid
 // until Release is called with a mark that was made before.
@@ -99,6 +128,11 @@ func (st *State) Take(n int) []float32 {
 	s := st.arena[st.used : st.used+n : st.used+n]
 	st.used += n
 	return s
+}
+
+// TakeInts is Take for n integers.
+func (st *State) TakeInts(n int) []int32 {
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(st.Take(n)))), n)
 }
 
 // Mark notes what is taken now.

@@ -29,11 +29,18 @@ func main() {
 		m.packF16()
 		m.packBF16()
 		m.packQ8()
+		m.packKeys("32", 4)
+		m.packKeys("16", 2)
+		m.packKeysQ8()
+		m.packValues("32", 4)
+		m.packValues("16", 2)
+		m.packValues("Q8", 1)
 	}
 	m := &machine{512}
 	m.scoresPairs()
 	m.softmax("softmaxBF16", "turns the scores of a block into weights in bfloat16.", m.roundBF16)
 	m.valuesPairs()
+	m.packValuesPairs()
 	Generate()
 }
 

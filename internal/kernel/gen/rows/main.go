@@ -13,6 +13,9 @@ import (
 func main() {
 	for _, width := range []int{512, 256} {
 		rmsNorm(width)
+		squares(width)
+		sumStreams(width)
+		mixStreams(width)
 		add(width)
 		scale(width)
 		swiglu(width)

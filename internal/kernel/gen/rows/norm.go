@@ -16,16 +16,7 @@ const squareSums = 32
 func rmsNorm(width int) {
 	text("rmsNorm", width, "func(y, x, w []float32, eps float32)", "writes w · x / rms(x) for one row. y may be x.")
 	n := length("x")
-	sums := x86.Vecs(width, squareSums*64/width)
-	sumSquares(width, sums)
-
-	// The sums are added as a tree: j and j+16, j and j+8, …
-	for half := len(sums) / 2; half > 0; half /= 2 {
-		for j := range half {
-			VADDPD(sums[half+j], sums[j], sums[j])
-		}
-	}
-	x := sumFloat64(width, sums[0])
+	x := sumSquares(width)
 
 	// inv = 1/√(sum/n + eps), rounded to float32 at the end.
 	count, eps := XMM(), XMM()
@@ -53,10 +44,17 @@ func rmsNorm(width int) {
 	end()
 }
 
-// sumSquares adds the squares of parameter x to sums.
-func sumSquares(width int, sums []reg.VecVirtual) {
+func squares(width int) {
+	text("squares", width, "func(x []float32) float64", "returns Σ x².")
+	Store(sumSquares(width), ReturnIndex(0))
+	end()
+}
+
+// sumSquares sums the squares of parameter x.
+func sumSquares(width int) reg.Register {
 	x, n := pointer("x"), length("x")
 	lanes := width / 64 // of a vector of sums: half as wide a vector of x
+	sums := x86.Vecs(width, squareSums/lanes)
 	for _, s := range sums {
 		VXORPS(s, s, s)
 	}
@@ -98,4 +96,11 @@ func sumSquares(width int, sums []reg.VecVirtual) {
 	}
 	add()
 	Label("sum")
+	// The sums are added as a tree: j and j+16, j and j+8, …
+	for half := len(sums) / 2; half > 0; half /= 2 {
+		for j := range half {
+			VADDPD(sums[half+j], sums[j], sums[j])
+		}
+	}
+	return sumFloat64(width, sums[0])
 }

@@ -15,6 +15,12 @@ func main() {
 	normalise()
 	packF16()
 	packQ8()
+	packKeys("32", 4)
+	packKeys("16", 2)
+	packKeysQ8()
+	packValues(f32, "32")
+	packValues(f16, "16")
+	packValues(q8, "Q8")
 	Generate()
 }
 

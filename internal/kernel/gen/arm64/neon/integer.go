@@ -128,7 +128,8 @@ func Narrow(v []V) {
 }
 
 // UZP1 and UZP2 are the even and the odd lanes of n and m, ZIP1 and ZIP2 their
-// first and last halves, lane by lane. Lanes are B bytes, H halves, S words.
+// first and last halves, lane by lane. Lanes are B bytes, H halves, S words, D
+// doubles.
 func UZP1S(d, n, m V) { Asm("VUZP1 %v.S4, %v.S4, %v.S4", m, n, d) }
 func UZP2S(d, n, m V) { Asm("VUZP2 %v.S4, %v.S4, %v.S4", m, n, d) }
 func UZP1H(d, n, m V) { Asm("VUZP1 %v.H8, %v.H8, %v.H8", m, n, d) }
@@ -136,6 +137,12 @@ func UZP2H(d, n, m V) { Asm("VUZP2 %v.H8, %v.H8, %v.H8", m, n, d) }
 func UZP1B(d, n, m V) { Asm("VUZP1 %v.B16, %v.B16, %v.B16", m, n, d) }
 func ZIP1S(d, n, m V) { Asm("VZIP1 %v.S4, %v.S4, %v.S4", m, n, d) }
 func ZIP2S(d, n, m V) { Asm("VZIP2 %v.S4, %v.S4, %v.S4", m, n, d) }
+func ZIP1H(d, n, m V) { Asm("VZIP1 %v.H8, %v.H8, %v.H8", m, n, d) }
+func ZIP2H(d, n, m V) { Asm("VZIP2 %v.H8, %v.H8, %v.H8", m, n, d) }
+func ZIP1B(d, n, m V) { Asm("VZIP1 %v.B16, %v.B16, %v.B16", m, n, d) }
+func ZIP2B(d, n, m V) { Asm("VZIP2 %v.B16, %v.B16, %v.B16", m, n, d) }
+func ZIP1D(d, n, m V) { Asm("VZIP1 %v.D2, %v.D2, %v.D2", m, n, d) }
+func ZIP2D(d, n, m V) { Asm("VZIP2 %v.D2, %v.D2, %v.D2", m, n, d) }
 
 // EXT is the bytes of n from the given one on, then those of m.
 func EXT(d, n, m V, from int) { Asm("VEXT $%d, %v.B16, %v.B16, %v.B16", from, m, n, d) }

@@ -10,6 +10,9 @@ import (
 
 func main() {
 	rmsNorm()
+	squares()
+	sumStreams()
+	mixStreams()
 	add()
 	scale()
 	divide()

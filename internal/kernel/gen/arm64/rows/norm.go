@@ -12,18 +12,8 @@ func rmsNorm() {
 	n := length("x")
 	inv := NewV()
 	Scope(func() {
-		sums := NewVs(squareSums / 2)
-		sumSquares(sums)
-		// The sums are added as a tree: j and j+16, j and j+8, …
-		for half := len(sums) / 2; half > 0; half /= 2 {
-			for j := range half {
-				FADD2D(sums[j], sums[j], sums[j+half])
-			}
-		}
-		FADDP2D(sums[0], sums[0])
-
 		// 1/√(sum/n + eps), rounded to float32 at the end.
-		sum, x, eps := int(sums[0]), int(sums[1]), FloatParam("eps")
+		sum, x, eps := int(sumSquares()), int(NewV()), FloatParam("eps")
 		Asm("SCVTFD %v, F%d", n, x)
 		Asm("FDIVD F%d, F%d", x, sum)
 		Asm("FCVTSD F%d, F%d", int(eps), x)
@@ -43,9 +33,14 @@ func rmsNorm() {
 	Return()
 }
 
-// sumSquares adds the squares of parameter x to sums, two in each vector.
-func sumSquares(sums []V) {
-	x, n := pointer("x"), length("x")
+func squares() {
+	Function("squaresNEON", "func(x []float32) float64", "returns Σ x².")
+	ReturnFloat64(sumSquares())
+}
+
+// sumSquares sums the squares of parameter x, in the first lane of its result.
+func sumSquares() V {
+	x, n, sums := pointer("x"), length("x"), NewVs(squareSums/2)
 	for _, s := range sums {
 		ZERO(s)
 	}
@@ -78,4 +73,12 @@ func sumSquares(sums []V) {
 		Add(n, -4)
 	}
 	Label(end)
+	// The sums are added as a tree: j and j+16, j and j+8, …
+	for half := len(sums) / 2; half > 0; half /= 2 {
+		for j := range half {
+			FADD2D(sums[j], sums[j], sums[j+half])
+		}
+	}
+	FADDP2D(sums[0], sums[0])
+	return sums[0]
 }

@@ -1,0 +1,93 @@
+package checkpoint
+
+import (
+	"maps"
+	"strings"
+)
+
+// deepseek4Names has the names of DeepSeek V4's own files on the left, and on
+// the right those of its Hugging Face form, after "layers.N." and
+// "model.layers.N.". Files of other models have none of the former.
+var deepseek4Names = with(map[string]string{
+	"attn_norm": "input_layernorm",
+	"ffn_norm":  "post_attention_layernorm",
+
+	"attn.wq_a":      "self_attn.q_a_proj",
+	"attn.q_norm":    "self_attn.q_a_norm",
+	"attn.wq_b":      "self_attn.q_b_proj",
+	"attn.wkv":       "self_attn.kv_proj",
+	"attn.kv_norm":   "self_attn.kv_norm",
+	"attn.wo_a":      "self_attn.o_a_proj",
+	"attn.wo_b":      "self_attn.o_b_proj",
+	"attn.attn_sink": "self_attn.sinks",
+
+	"attn.indexer.wq_b":         "self_attn.compressor.indexer.q_b_proj",
+	"attn.indexer.weights_proj": "self_attn.compressor.indexer.weights_proj",
+
+	"ffn.gate":              "mlp.gate",
+	"ffn.gate.tid2eid":      "mlp.gate.tid2eid",
+	"ffn.shared_experts.w1": "mlp.shared_experts.gate_proj",
+	"ffn.shared_experts.w2": "mlp.shared_experts.down_proj",
+	"ffn.shared_experts.w3": "mlp.shared_experts.up_proj",
+
+	"hc_attn_fn":    "attn_hc.fn",
+	"hc_attn_base":  "attn_hc.base",
+	"hc_attn_scale": "attn_hc.scale",
+	"hc_ffn_fn":     "ffn_hc.fn",
+	"hc_ffn_base":   "ffn_hc.base",
+	"hc_ffn_scale":  "ffn_hc.scale",
+
+	// Layers of multi-token prediction have these, too.
+	"e_proj": "e_proj", "h_proj": "h_proj", "enorm": "enorm", "hnorm": "hnorm", "norm": "norm",
+	"hc_head_fn": "hc_head.hc_fn", "hc_head_base": "hc_head.hc_base", "hc_head_scale": "hc_head.hc_scale",
+}, maps.Collect(compressorNames))
+
+// compressorNames yields the names of the parts of both compressors.
+func compressorNames(yield func(string, string) bool) {
+	for from, to := range map[string]string{"attn.": "self_attn.compressor.", "attn.indexer.": "self_attn.compressor.indexer."} {
+		for own, name := range map[string]string{"ape": "position_bias", "wkv": "kv_proj", "wgate": "gate_proj", "norm": "kv_norm"} {
+			if !yield(from+"compressor."+own, to+name) {
+				return
+			}
+		}
+	}
+}
+
+// deepseek4Outside are the names outside of layers.
+var deepseek4Outside = map[string]string{
+	"embed.weight": "model.embed_tokens.weight", "head.weight": "lm_head.weight", "norm.weight": "model.norm.weight",
+	"hc_head_fn": "model.hc_head.hc_fn", "hc_head_base": "model.hc_head.hc_base", "hc_head_scale": "model.hc_head.hc_scale",
+}
+
+// deepseek4Name turns a name of DeepSeek V4's own files into that of its
+// Hugging Face form; other names stay.
+func deepseek4Name(stored string) string {
+	if name, ok := deepseek4Outside[stored]; ok {
+		return name
+	}
+	from, rest, _ := strings.Cut(stored, ".")
+	if from == "model" { // some versions of transformers wrap this projection
+		return strings.Replace(stored, ".indexer.scorer.weights_proj.", ".indexer.weights_proj.", 1)
+	}
+	layer, rest, ok := strings.Cut(rest, ".")
+	if !ok || from != "layers" && from != "mtp" {
+		return stored
+	}
+	prefix := "model." + from + "." + layer + "."
+	if expert, ok := strings.CutPrefix(rest, "ffn.experts."); ok {
+		return prefix + "mlp.experts." + strings.NewReplacer(".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.").Replace(expert)
+	}
+	if rest == "ffn.gate.bias" {
+		return prefix + "mlp.gate.e_score_correction_bias"
+	}
+	base, suffix := rest, ""
+	for _, s := range []string{".weight", ".scale"} {
+		if b, ok := strings.CutSuffix(rest, s); ok {
+			base, suffix = b, s
+		}
+	}
+	if name, ok := deepseek4Names[base]; ok {
+		return prefix + name + suffix
+	}
+	return prefix + rest // the model will say that it has no such part
+}

@@ -1,0 +1,16 @@
+// Package attention has one file per attention design.
+package attention
+
+import (
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model/nn"
+)
+
+// A Design is the attention of one layer.
+type Design interface {
+	// Forward maps x [rows, hidden] to [rows, hidden], reading the cached
+	// positions of each row's sequence and adding the row's own.
+	Forward(step *nn.Step, st *nn.State, x []float32) []float32
+	// Cache says what the layer keeps.
+	Cache() kvcache.LayerSpec
+}

@@ -1,0 +1,41 @@
+package nn
+
+import "slices"
+
+// PerHead reads name.weight [heads·out, in], whose parts of out rows are
+// layers of their own.
+func (l *Loader) PerHead(name string, heads, out, in int) PerHead {
+	m := l.Matrix(name+".weight", heads*out, in)
+	if m == nil {
+		return nil
+	}
+	layers := make(PerHead, heads)
+	for h := range layers {
+		part, err := m.Slice(h*out, (h+1)*out)
+		if err != nil {
+			l.fail(err)
+			return nil
+		}
+		layers[h] = l.Pack(part, 0)
+	}
+	return layers
+}
+
+// Floats reads a two-dimensional tensor as float32, row after row.
+func (l *Loader) Floats(name string, rows, cols int) []float32 {
+	m := l.Matrix(name, rows, cols)
+	if m == nil {
+		return nil
+	}
+	values := make([]float32, rows*cols)
+	l.fail(l.source.Guard(func() error {
+		for r := range rows {
+			m.Row(values[r*cols:], r)
+		}
+		return nil
+	}))
+	return values
+}
+
+// PlainNorm is an RMSNorm of n values without weights.
+func PlainNorm(n int, eps float32) *Norm { return &Norm{slices.Repeat([]float32{1}, n), eps} }
