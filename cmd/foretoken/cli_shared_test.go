@@ -32,9 +32,9 @@ func foretoken(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// forEachGolden calls f with both files of every dense golden model.
+// forEachGolden calls f with both files of every golden model that runs.
 func forEachGolden(t *testing.T, f func(t *testing.T, dir, file string)) {
-	for _, name := range fixtures.DenseModels {
+	for _, name := range fixtures.Models {
 		for _, file := range []string{"model.gguf", "model.safetensors"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				dir := fixtures.Golden(t, "models", name)

@@ -159,7 +159,7 @@ func (c *Checkpoint) seal() { c.names = slices.Sorted(maps.Keys(c.byName)) }
 type MissingTensorError struct {
 	Path   string // the checkpoint as opened
 	Name   string // canonical
-	Stored string // the name it would have in a GGUF file, if that differs
+	Stored string // the name it would have in the file, if that differs
 }
 
 func (e *MissingTensorError) Error() string {
@@ -173,11 +173,7 @@ func (e *MissingTensorError) Error() string {
 func (c *Checkpoint) find(name string, rank int) (*entry, error) {
 	e, ok := c.byName[name]
 	if !ok {
-		missing := &MissingTensorError{Path: c.path, Name: name}
-		if c.format == GGUF {
-			missing.Stored, _ = GGUFName(c.meta.Arch(), name)
-		}
-		return nil, missing
+		return nil, &MissingTensorError{Path: c.path, Name: name, Stored: c.storedName(name)}
 	}
 	if len(e.Shape) != rank {
 		return nil, e.errorf("shape %v: expected %d dimensions", e.Shape, rank)

@@ -53,13 +53,16 @@ var gemmaNames = ggufNames{
 // namesOf has the architectures (general.architecture) whose names are
 // translated. Tensors of others, and names not in the tables, keep theirs.
 var namesOf = map[string]ggufNames{
-	"llama":    llamaNames,
+	"llama":    expertNames,
 	"mistral3": llamaNames,
 	"qwen2":    llamaNames,
 	"qwen3":    llamaNames,
-	"qwen3moe": llamaNames,
+	"qwen3moe": expertNames,
 	"smollm3":  llamaNames,
 	"gemma3":   gemmaNames,
+
+	"deepseek2":  deepseekNames,
+	"deepseek32": deepseekNames,
 
 	"deepseek4": deepseek4GGUFNames,
 }

@@ -133,7 +133,7 @@ func canonicalName(stored string) string {
 	}
 	switch {
 	case !ok:
-		return deepseek4Name(stored)
+		return mixtralName(deepseek4Name(stored))
 	case strings.HasPrefix(name, "model."), strings.HasPrefix(name, "lm_head."):
 		return name
 	}

@@ -4,9 +4,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/foretoken/foretoken/internal/chat"
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
@@ -93,6 +98,67 @@ func TestGGUFTemplatesOfOtherTypes(t *testing.T) {
 		defer c.Close()
 		if _, err := Templates(c); err == nil || err.Error() != path+": key "+tc.key+" "+tc.want {
 			t.Errorf("%s: %v", tc.key, err)
+		}
+	}
+}
+
+// namedModel is a model of another architecture.
+type namedModel struct {
+	model.Model
+	architecture string
+}
+
+func (m namedModel) Config() *model.Config { return &model.Config{Architecture: m.architecture} }
+
+// The families whose checkpoints have no template need none; a template that
+// somebody has added wins.
+func TestEncodings(t *testing.T) {
+	c := chat.Conversation{
+		Messages: []chat.Message{chat.User("Q")}, Kwargs: chat.NewObject("enable_thinking", true), AddGenerationPrompt: true,
+	}
+	const encoded = "<｜begin▁of▁sentence｜><｜User｜>Q<｜Assistant｜><think>"
+	for _, tc := range []struct {
+		architecture, template, want string
+	}{
+		{"deepseek_v32", "", encoded},
+		{"deepseek32", "", encoded},
+		{"deepseek_v4", "", encoded},
+		{"deepseek4", "", encoded},
+		{"deepseek4", "{{ messages[0].content }}", "Q"},
+		{"llama", "", ""},
+	} {
+		e := &Engine{model: namedModel{architecture: tc.architecture}, checkpoint: open(t, "llama", Options{}).checkpoint}
+		if tc.template != "" {
+			e.templates = map[string]string{chat.DefaultTemplate: tc.template}
+		}
+		got, err := e.Prompt(t.Context(), c)
+		if got != tc.want || (err == nil) != (tc.want != "") || e.HasTemplate() != (err == nil) {
+			t.Errorf("%s, %q: got %q, %v; has a template: %v", tc.architecture, tc.template, got, err, e.HasTemplate())
+		}
+	}
+}
+
+// What a model of such a family thought is no part of what it said.
+func TestAnswer(t *testing.T) {
+	llama := open(t, "llama", Options{})
+	if got := llama.Answer(nil, "r</think>A"); got.Content != "r</think>A" {
+		t.Errorf("with a template: %+v", got)
+	}
+	e := &Engine{model: namedModel{architecture: "deepseek4"}, tokenizer: llama.tokenizer}
+	for prompt, want := range map[string]chat.Message{
+		"Q<think>":  {Role: "assistant", Content: "A", ReasoningContent: "r"},
+		"Q</think>": {Role: "assistant", Content: "r</think>A"},
+	} {
+		var ids []int32
+		for _, letter := range strings.Split(prompt, "") {
+			id, ok := e.tokenizer.ID(letter)
+			if !ok {
+				t.Fatalf("no token for %s", letter)
+			}
+			ids = append(ids, id)
+		}
+		if diff := cmp.Diff(want, e.Answer(ids, "r</think>A")); diff != "" {
+			t.Errorf("%s: %s", prompt, diff)
 		}
 	}
 }

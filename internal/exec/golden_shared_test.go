@@ -53,7 +53,7 @@ func readFloats(t *testing.T, path string) []float32 {
 }
 
 func forEachGolden(t *testing.T, f func(t *testing.T, g *golden, path string)) {
-	for _, name := range fixtures.DenseModels {
+	for _, name := range fixtures.Models {
 		for _, file := range []string{"model.gguf", "model.safetensors"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				g := openGolden(t, name)
@@ -108,5 +108,12 @@ func TestGoldenBits(t *testing.T) {
 	forEachGolden(t, func(t *testing.T, g *golden, path string) {
 		checkBits(t, path, exactMode, g.sequences, []int{1, 2, 3, 7}, []int{1, 3, 16, 64})
 		checkBits(t, path, mode{false, tensor.F16}, g.sequences, []int{2}, []int{1, 5, 64})
+	})
+}
+
+func TestGoldenRewind(t *testing.T) {
+	forEachGolden(t, func(t *testing.T, g *golden, path string) {
+		checkRewind(t, path, exactMode, g.sequences)
+		checkRewind(t, path, mode{false, tensor.BF16}, g.sequences)
 	})
 }

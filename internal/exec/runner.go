@@ -38,6 +38,9 @@ func (r *Runner) Run(step *nn.Step, stop func() bool) error {
 		}
 		l.Attention(step, &r.st)
 		l.FFN(step, &r.st)
+		if err := r.st.Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -129,3 +129,34 @@ func checkBits(t *testing.T, path string, mode mode, sequences [][]int32, worker
 		}
 	}
 }
+
+// checkRewind checks that rows have the same bits after others were added
+// behind the ones before them, as drafts are, and taken back.
+func checkRewind(t *testing.T, path string, mode mode, sequences [][]int32) {
+	t.Helper()
+	s := openMode(t, path, 2, mode)
+	for _, tokens := range sequences {
+		var table kvcache.Table
+		want := s.logits(t, &table, 0, tokens, len(tokens))
+		s.cache.Release(&table)
+		for pos, step := 0, 1; pos < len(tokens); step++ {
+			n := min(1+step*7%23, len(tokens)-pos) // rows that stay
+			got := s.logits(t, &table, pos, tokens[pos:pos+n], n)
+			for i, v := range got {
+				if math.Float32bits(v) != math.Float32bits(want[pos*s.vocab+i]) {
+					t.Fatalf("value %d of the rows from %d on is %v after rewinding, %v in one pass", i, pos, v, want[pos*s.vocab+i])
+				}
+			}
+			pos += n
+			drafts := make([]int32, 1+step*29%kvcache.Slack)
+			for i := range drafts {
+				drafts[i] = int32((pos*31 + i*17) % s.vocab)
+			}
+			s.logits(t, &table, pos, drafts, 1+step%len(drafts))
+			if err := s.cache.Rewind(&table, pos); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.cache.Release(&table)
+	}
+}

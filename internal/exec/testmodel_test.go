@@ -257,6 +257,12 @@ func TestBits(t *testing.T) {
 	})
 }
 
+func TestRewind(t *testing.T) {
+	forEachModel(t, func(t *testing.T, path string) {
+		checkRewind(t, path, exactMode, randomTokens(70))
+	})
+}
+
 // So it is with rounded activations and every type of cache.
 func TestBitsOfRoundedActivations(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.BF16} {

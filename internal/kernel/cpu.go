@@ -51,11 +51,12 @@ type kernels struct {
 	rows      rowKernels
 	attention attentionKernels
 	entries   entryKernels
+	indexer   indexerKernels
 	panels    panelKernels
 }
 
 func kernelsFor(c CPU) kernels {
-	return kernels{c, rowsFor(c), attentionFor(c), entriesFor(c), panelsFor(c)}
+	return kernels{c, rowsFor(c), attentionFor(c), entriesFor(c), indexerFor(c), panelsFor(c)}
 }
 
 // active is what this process runs on. Tests exchange it to run every tier

@@ -92,12 +92,12 @@ func route(r *rand.Rand, rows, experts, chosen int, y, z []float32, gates, ups, 
 		layer[0] = append(layer[0],
 			Product{Y: y[:n*inner], W: gates[e], Rows: rows},
 			Product{Y: y[n*inner : 2*n*inner], W: ups[e], Rows: rows})
-		range_ := make([]int32, n)
-		for i := range range_ {
-			range_[i] = sorted + int32(i)
+		consecutive := make([]int32, n)
+		for i := range consecutive {
+			consecutive[i] = sorted + int32(i)
 		}
 		sorted += int32(n)
-		layer[1] = append(layer[1], Product{Y: z[:n*hidden], W: downs[e], Rows: range_})
+		layer[1] = append(layer[1], Product{Y: z[:n*hidden], W: downs[e], Rows: consecutive})
 		y, z = y[2*n*inner:], z[n*hidden:]
 	}
 	return layer

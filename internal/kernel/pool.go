@@ -54,8 +54,10 @@ type Pool struct {
 	matmul    matmulJob
 	attention attentionJob
 	entries   entriesJob
+	indexer   indexerJobs
 	rowJobs   rowJobs
 	hyper     hyperJobs
+	nsa       nsaJobs
 	ranges    rangesJob
 }
 

@@ -49,6 +49,10 @@ type rowJobs struct {
 	move     moveJob
 
 	gated gatedJob
+
+	combine   combineJob
+	scaleRows scaleRowsJob
+	each      eachJob
 }
 
 // splitRows cuts rows of n values each among the workers.

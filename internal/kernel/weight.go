@@ -53,17 +53,31 @@ type Packer struct {
 // block: the head width for an attention output, 1 otherwise. Errors: no memory,
 // or values that Quantize cannot round.
 func (k *Packer) Pack(m *tensor.Matrix, unit int) (*Weight, error) {
-	w, to, err := k.plan(m, unit)
+	w, to, err := k.reserve(m, unit)
 	if err != nil {
 		return nil, err
-	}
-	if w.data, err = k.Arena.Alloc(w.panels() * w.panelBytes); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	if err := k.fill(w, m, to); err != nil {
 		return nil, err
 	}
 	return w, nil
+}
+
+// Reserve takes the memory that Pack would, for Repack to fill: with m, or with
+// another matrix of its form.
+func (k *Packer) Reserve(m *tensor.Matrix, unit int) (*Weight, error) {
+	w, _, err := k.reserve(m, unit)
+	return w, err
+}
+
+func (k *Packer) reserve(m *tensor.Matrix, unit int) (w *Weight, to tensor.DType, err error) {
+	if w, to, err = k.plan(m, unit); err != nil {
+		return nil, to, err
+	}
+	if w.data, err = k.Arena.Alloc(w.panels() * w.panelBytes); err != nil {
+		return nil, to, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return w, to, nil
 }
 
 // Repack prepares m in the memory of w, whose values it replaces: w is then what

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/model/attention"
+	"github.com/foretoken/foretoken/internal/model/moe"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
 
@@ -30,6 +32,16 @@ type Config struct {
 	NoRope    []bool         // [Layers]: layers that do not rotate; nil: none
 	Window    int            // positions a sliding layer sees
 	Sliding   []bool         // [Layers]: layers with a window; nil: none
+
+	MLA     *attention.MLAConfig     // nil: attention is with grouped queries
+	Indexer *attention.IndexerConfig // of sparse attention; nil: rows attend to all before them
+
+	MoE   *moe.Config // of feed-forward networks; nil: layers have one
+	Dense []bool      // [Layers+MTPLayers]: layers that have one all the same; nil: none
+
+	V4 *V4Config // of DeepSeek V4; nil: the model is another
+
+	MTPLayers int // modules of multi-token prediction that the file has behind its layers
 
 	BOS int32   // -1: none
 	EOS []int32 // tokens that end generation
@@ -90,7 +102,7 @@ func (c *Config) validate() error {
 	if c.Heads%c.KVHeads != 0 {
 		return fmt.Errorf("num_attention_heads is %d, expected a multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
 	}
-	if c.HeadDim%2 != 0 {
+	if c.MLA == nil && c.HeadDim%2 != 0 {
 		return fmt.Errorf("head_dim is %d, expected an even number: rotary embeddings turn pairs", c.HeadDim)
 	}
 	if !(c.NormEps >= 0) || c.NormEps > 1 {
@@ -107,6 +119,11 @@ func (c *Config) validate() error {
 	}
 	if err := c.Rope.Validate(); err != nil {
 		return err
+	}
+	if c.MoE != nil {
+		if err := c.MoE.Validate(); err != nil {
+			return err
+		}
 	}
 	if c.LocalRope != nil {
 		if err := c.LocalRope.Validate(); err != nil {

@@ -80,10 +80,10 @@ func TestConfigOfBothForms(t *testing.T) {
 			if diff != "" {
 				t.Errorf("-safetensors +GGUF:\n%s", diff)
 			}
-			if gguf.Rope.Scaling.Type == "yarn" && gguf.Rope.Scaling.Original != 64 {
-				t.Errorf("original context %v, want 64", gguf.Rope.Scaling.Original)
+			if want := spec.Scaling.Original; gguf.Rope.Scaling.Type == "yarn" && gguf.Rope.Scaling.Original != want {
+				t.Errorf("original context %v, want %v", gguf.Rope.Scaling.Original, want)
 			}
-			if want := spec.Family == "llama" || spec.Family == "mistral" || spec.Family == "smollm3"; gguf.Rope.Interleaved != want {
+			if want := gguf.MLA != nil || spec.Family == "llama" || spec.Family == "mistral" || spec.Family == "smollm3"; gguf.Rope.Interleaved != want {
 				t.Errorf("interleaved %v, want %v", gguf.Rope.Interleaved, want)
 			}
 		})
@@ -170,7 +170,7 @@ func TestHostileGGUFConfigs(t *testing.T) {
 		{"llama", "llama.attention.layer_norm_rms_epsilon", float32(math.NaN()), []string{"rms_norm_eps is NaN"}},
 		{"llama", "llama.context_length", nil, []string{"key llama.context_length is missing"}},
 		{"llama", "llama.feed_forward_length", []int32{1}, []string{"key llama.feed_forward_length"}},
-		{"llama", "llama.expert_count", uint32(8), []string{"expert_count is 8", "not supported"}},
+		{"qwen2", "qwen2.expert_count", uint32(8), []string{"expert_count is 8", "not supported"}},
 		{"llama", "llama.rope.dimension_count", uint32(8), []string{"rope.dimension_count is 8", "16"}},
 		{"llama", "llama.rope.freq_base", float32(math.NaN()), []string{"rope_theta is NaN"}},
 		{"llama", "llama.rope.freq_base", float32(0), []string{"rope_theta is 0"}},

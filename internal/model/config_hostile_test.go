@@ -206,11 +206,19 @@ func checkSound(t *testing.T, c *Config) {
 			t.Fatalf("a size of %d in %+v", n, c)
 		}
 	}
+	rotated := c.HeadDim
+	if c.MLA != nil {
+		rotated = c.MLA.RopeDim
+		if c.MLA.Validate() != nil || c.HeadDim != c.MLA.HeadDim() || c.Indexer != nil && c.Indexer.Validate(rotated) != nil {
+			t.Fatalf("unsound: %+v", c)
+		}
+	}
 	switch {
-	case c.Layers > maxLayers, c.Heads%c.KVHeads != 0, c.HeadDim%2 != 0,
+	case c.Layers > maxLayers, c.Heads%c.KVHeads != 0, rotated%2 != 0, !(c.QueryScale > 0), c.MTPLayers < 0,
+		c.MoE != nil && c.MoE.Validate() != nil, c.Dense != nil && len(c.Dense) != c.Layers+c.MTPLayers,
 		c.NoRope != nil && len(c.NoRope) != c.Layers,
 		c.Sliding != nil && (len(c.Sliding) != c.Layers || c.Window < 1),
-		c.Rope.Validate() != nil, c.Rope.Dim != c.HeadDim,
+		c.Rope.Validate() != nil, c.Rope.Dim != rotated,
 		c.LocalRope != nil && (c.LocalRope.Validate() != nil || c.LocalRope.Dim != c.HeadDim):
 		t.Fatalf("unsound: %+v", c)
 	}

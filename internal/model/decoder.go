@@ -7,6 +7,7 @@ import (
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model/attention"
+	"github.com/foretoken/foretoken/internal/model/moe"
 	"github.com/foretoken/foretoken/internal/model/nn"
 	"github.com/foretoken/foretoken/internal/tensor"
 )
@@ -21,7 +22,9 @@ type decoder struct {
 	layers     []Layer
 	norm       *nn.Norm
 	head       *nn.Linear
-	cache      []kvcache.LayerSpec
+	cache      []kvcache.LayerSpec // of layers, then of modules of mtp
+	mtp        []*MTP
+	memory     *moe.Memory // of experts
 
 	// Hyper-connections widen the residual stream to several; collapse makes
 	// one of them, [rows, hidden], in workspace. nil: there is one.
@@ -71,16 +74,18 @@ type builder struct {
 	Options
 	family
 	weights         *nn.Loader
+	memory          *moe.Memory // of experts
 	rope, localRope *nn.Rope
+	otherRopes      []*nn.Rope // made by ropeOf
 }
 
 func build(c *Config, f family, source *checkpoint.Checkpoint, o Options) (*decoder, error) {
 	w := nn.NewLoader(source, o.Packing, float32(c.NormEps))
-	b := &builder{Config: c, Options: o, family: f, weights: w}
+	b := &builder{Config: c, Options: o, family: f, weights: w, memory: moe.NewMemory(o.Packer, o.ExpertMemory)}
 	if err := b.ropes(); err != nil {
 		return nil, fmt.Errorf("%s: %w", source.Files()[0], err)
 	}
-	d := &decoder{config: c, embedScale: 1, ropes: []*nn.Rope{b.rope}, streams: 1}
+	d := &decoder{config: c, embedScale: 1, ropes: []*nn.Rope{b.rope}, memory: b.memory, streams: 1}
 	if b.localRope != nil {
 		d.ropes = append(d.ropes, b.localRope)
 	}
@@ -102,13 +107,22 @@ func build(c *Config, f family, source *checkpoint.Checkpoint, o Options) (*deco
 	} else {
 		d.head = w.Linear("lm_head", c.Vocab, c.Hidden)
 	}
+	d.ropes = append(d.ropes, b.otherRopes...)
 	if f.finish != nil {
 		f.finish(b, d)
+	}
+	for _, m := range d.mtp {
+		for _, l := range m.layers {
+			d.cache = append(d.cache, l.Cache())
+		}
 	}
 	if w.Err() != nil {
 		return nil, w.Err()
 	}
 	if err := w.CheckUnused(c.Architecture); err != nil {
+		return nil, err
+	}
+	if err := b.memory.Reserve(); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -119,7 +133,7 @@ func build(c *Config, f family, source *checkpoint.Checkpoint, o Options) (*deco
 func (b *builder) ropes() (err error) {
 	var divisors []float32
 	if b.weights.Has("rope_freqs.weight") {
-		divisors = b.weights.Vector("rope_freqs.weight", b.HeadDim/2)
+		divisors = b.weights.Vector("rope_freqs.weight", b.Rope.Dim/2)
 	}
 	if b.rope, err = nn.NewRope(b.Rope, divisors); err != nil {
 		return err
@@ -128,6 +142,22 @@ func (b *builder) ropes() (err error) {
 		b.localRope, err = nn.NewRope(*b.LocalRope, nil)
 	}
 	return err
+}
+
+// ropeOf returns the rotary embedding of a variant of the configuration's,
+// which layers share.
+func (b *builder) ropeOf(c nn.RopeConfig) *nn.Rope {
+	for _, r := range b.otherRopes {
+		if r.RopeConfig == c {
+			return r
+		}
+	}
+	r, err := nn.NewRope(c, nil)
+	if err != nil {
+		panic(err) // the configuration's is valid
+	}
+	b.otherRopes = append(b.otherRopes, r)
+	return r
 }
 
 func (b *builder) normOf(w *nn.Loader, name string, n int) *nn.Norm {
@@ -164,6 +194,8 @@ func (b *builder) attention(i int) *attention.GQA {
 func (d *decoder) Config() *Config            { return d.config }
 func (d *decoder) Layers() []Layer            { return d.layers }
 func (d *decoder) Cache() []kvcache.LayerSpec { return d.cache }
+func (d *decoder) MTP() []*MTP                { return d.mtp }
+func (d *decoder) Idle(rows int) int64        { return d.memory.Idle(rows) }
 
 func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 	h := d.config.Hidden

@@ -12,9 +12,11 @@ import (
 //
 //	x += Attn(RMSNorm(x))
 //	x += W_down(silu(W_gate·RMSNorm(x)) · W_up·RMSNorm(x))
-var llama = family{layer: llamaLayer}
+//
+// GGUF files of Mixtral are llama's with experts.
+var llama = family{layer: llamaLayer, adaptGGUF: mixtralGGUF, experts: true}
 
-func llamaLayer(b *builder, i int) Layer { return b.preNorm(i, b.attention(i), b.mlp(i)) }
+func llamaLayer(b *builder, i int) Layer { return b.preNorm(i, b.attention(i), b.ffn(i)) }
 
 // preNorm is layer i with a norm before each of its parts.
 func (b *builder) preNorm(i int, attn attention.Design, ffn feedForward) *layer {

@@ -77,7 +77,7 @@ func TestMissingTensors(t *testing.T) {
 					continue
 				}
 				arch, _ := m.Metadata[0].Value.(string)
-				stored, ok := checkpoint.GGUFName(arch, tensor.Name)
+				stored, ok := checkpoint.GGUFName(arch, testmodel.Stacked(tensor.Name))
 				if !ok {
 					t.Fatalf("no GGUF name for %s", tensor.Name)
 				}

@@ -25,8 +25,13 @@ type Model interface {
 	Hidden(st *nn.State, rows []int, hidden []float32)
 	// Logits maps hidden [n, hidden] to logits [n, vocab].
 	Logits(st *nn.State, hidden, logits []float32)
-	// Cache says what each layer keeps.
+	// MTP lists the modules of multi-token prediction, if Options ask for them.
+	MTP() []*MTP
+	// Cache says what each layer keeps, and behind them each module of MTP.
 	Cache() []kvcache.LayerSpec
+	// Idle is how many bytes of packed weights a step of the given number of rows
+	// is expected not to read: those of experts that it does not choose.
+	Idle(rows int) int64
 }
 
 // A Layer adds to the residual stream of st.
@@ -41,6 +46,15 @@ type Layer interface {
 // reads no weights.
 type Options struct {
 	nn.Packing
+	// ExpertMemory bounds what packed experts take, in bytes: they are packed when
+	// a token needs them, and those used longest ago make room. 0: all are packed.
+	ExpertMemory int64
+	// MLAExpanded forms keys and values of latent attention before attending,
+	// for comparison. What is cached is not bit for bit the same: prefixes are
+	// shared only among processes that agree.
+	MLAExpanded bool
+	// MTP loads modules of multi-token prediction, where the model has any.
+	MTP bool
 }
 
 // A family says how the models of one name are built.
@@ -71,13 +85,23 @@ type family struct {
 
 // families maps model_type of config.json, and general.architecture of GGUF.
 var families = map[string]family{
-	"llama":       llama,
-	"mistral":     mistral,
-	"qwen2":       qwen2,
-	"qwen3":       qwen3,
-	"gemma3_text": gemma3,
-	"gemma3":      gemma3,
-	"smollm3":     smollm3,
+	"llama":        llama,
+	"mistral":      mistral,
+	"qwen2":        qwen2,
+	"qwen3":        qwen3,
+	"gemma3_text":  gemma3,
+	"gemma3":       gemma3,
+	"mixtral":      mixtral,
+	"qwen3_moe":    qwen3moe,
+	"qwen3moe":     qwen3moe,
+	"smollm3":      smollm3,
+	"deepseek_v2":  deepseekV2,
+	"deepseek_v3":  deepseekV3,
+	"deepseek_v32": deepseekV3,
+	"deepseek2":    deepseekGGUF,
+	"deepseek32":   deepseekGGUF,
+	"deepseek_v4":  deepseek4,
+	"deepseek4":    deepseek4,
 }
 
 func findFamily(name string) (family, error) {

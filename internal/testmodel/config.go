@@ -25,6 +25,9 @@ func (s Spec) config() map[string]any {
 	if s.HeadDim*s.Heads != s.Hidden || s.Family == "qwen3" {
 		c["head_dim"] = s.HeadDim // else files leave it to be hidden / heads
 	}
+	if s.latent() {
+		s.deepseekConfig(c)
+	}
 	switch s.Family {
 	case "llama":
 		c["attention_bias"], c["mlp_bias"] = s.Bias, s.Bias
@@ -66,6 +69,9 @@ func (r Scaling) config() any {
 		fallthrough
 	case "yarn":
 		c["original_max_position_embeddings"] = r.Original
+		if r.MScale != 0 {
+			c["mscale"], c["mscale_all_dim"] = r.MScale, r.MScale
+		}
 	}
 	return c
 }
@@ -78,8 +84,13 @@ const (
 
 // arch is general.architecture.
 func (s Spec) arch() string {
-	if s.Family == "mistral" {
+	switch s.Family {
+	case "mistral":
 		return "llama"
+	case "deepseek_v2", "deepseek_v3":
+		return "deepseek2"
+	case "deepseek_v32":
+		return "deepseek32"
 	}
 	return strings.TrimSuffix(s.Family, "_text")
 }

@@ -15,7 +15,10 @@ import (
 // metadata are the keys that a converter would write.
 func (s Spec) metadata() []checkpoint.Pair {
 	var list []checkpoint.Pair
-	set := func(key string, value any) { list = append(list, checkpoint.Pair{Key: key, Value: value}) }
+	set := func(key string, value any) {
+		list = slices.DeleteFunc(list, func(p checkpoint.Pair) bool { return p.Key == key })
+		list = append(list, checkpoint.Pair{Key: key, Value: value})
+	}
 	a := s.arch()
 	set("general.architecture", a)
 	set("general.name", "tiny "+s.Family)
@@ -50,6 +53,9 @@ func (s Spec) metadata() []checkpoint.Pair {
 			set(a+".rope.scaling.original_context_length", uint32(r.Original))
 		}
 	}
+	if s.latent() {
+		s.deepseekMetadata(func(key string, value any) { set(a+"."+key, value) })
+	}
 	texts, types := ggufTokens()
 	set("tokenizer.ggml.model", "gpt2")
 	set("tokenizer.ggml.pre", "gpt-2")
@@ -73,11 +79,15 @@ func (m *Model) WriteGGUF(path string) error {
 	case m.Family == "smollm3" && m.Every != 4:
 		return fmt.Errorf("%s: a GGUF file of smollm3 rotates all but every fourth layer", path)
 	}
+	whole := *m
+	whole.Tensors = stackExperts(m.Tensors)
 	if m.Scaling.Type == "llama3" {
-		whole := *m
-		whole.Tensors = append(slices.Clone(m.Tensors), m.ropeDivisors())
-		m = &whole
+		whole.Tensors = append(whole.Tensors, m.ropeDivisors())
 	}
+	if m.latent() && !m.Latent.Joint {
+		whole.Tensors = m.splitKVB(whole.Tensors)
+	}
+	m = &whole
 	for i, part := range m.parts() {
 		var metadata []checkpoint.Pair
 		if i == 0 {
@@ -101,7 +111,7 @@ func (m *Model) writePart(path string, metadata []checkpoint.Pair, part []Tensor
 	for _, t := range part {
 		t = m.convert(t)
 		d := tensor.F32
-		if len(t.Shape) == 2 && t.Shape[1]%m.DType.BlockLen() == 0 {
+		if n := len(t.Shape); n >= 2 && t.Shape[n-1]%m.DType.BlockLen() == 0 {
 			d = m.DType
 		}
 		d, data, err := t.encode(d)

@@ -33,6 +33,10 @@ type Spec struct {
 	Window int     // gemma3_text: of sliding layers; mistral: of all layers, 0: none (GGUF has no such key)
 	Every  int     // gemma3_text: every n-th layer sees everything; smollm3: every n-th does not rotate (GGUF: 4)
 
+	Latent  Latent  // of DeepSeek's families
+	Experts Experts // of families with mixtures of experts
+	MTP     int     // modules of multi-token prediction behind the layers
+
 	Theta      float64 // rotary base
 	LocalTheta float64 // gemma3_text: of sliding layers
 	Scaling    Scaling
@@ -46,6 +50,7 @@ type Spec struct {
 type Scaling struct {
 	Type             string // linear, llama3 or yarn
 	Factor, Original float64
+	MScale           float64 // DeepSeek's yarn: mscale and mscale_all_dim
 }
 
 // families are the specs to start from. Sizes are the smallest at which every
@@ -61,6 +66,8 @@ var families = map[string]Spec{
 
 // Families lists the names that Family knows.
 func Families() []string { return slices.Sorted(maps.Keys(families)) }
+
+func init() { maps.Copy(families, deepseek) }
 
 // Family returns a complete Spec of a family: F32, one file.
 func Family(name string) Spec {

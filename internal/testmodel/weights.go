@@ -27,6 +27,10 @@ func (s Spec) tensors() []Tensor {
 	w.norm("model.norm", s.Hidden, s.normMean())
 	for i := range s.Layers {
 		w.prefix = fmt.Sprintf("model.layers.%d.", i)
+		if s.latent() {
+			s.deepseekLayer(w, i)
+			continue
+		}
 		w.norm("input_layernorm", s.Hidden, s.normMean())
 		if s.Family == "gemma3_text" {
 			// Of what goes into the stream: see o_proj.
@@ -52,6 +56,7 @@ func (s Spec) tensors() []Tensor {
 		w.linear("mlp.up_proj", s.Intermediate, s.Hidden, 1, s.Bias)
 		w.linear("mlp.down_proj", s.Hidden, s.Intermediate, 2, s.Bias)
 	}
+	s.mtpModules(w)
 	return w.tensors
 }
 

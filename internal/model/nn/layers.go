@@ -14,8 +14,9 @@ func (l *Linear) Forward(st *State, x []float32) []float32 {
 	return Project(st, x, l)[0]
 }
 
-// maxProjections bounds the layers of one Project: queries, keys and values.
-const maxProjections = 3
+// maxProjections bounds the layers of one Project: queries, keys, values and
+// gates.
+const maxProjections = 4
 
 // Project applies layers to one input x [rows, in] in a single pass of the
 // workers; the results [rows, out] are workspace.

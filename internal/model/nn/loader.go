@@ -59,7 +59,8 @@ func (l *Loader) Has(name string) bool {
 // Err returns the first error.
 func (l *Loader) Err() error { return l.err }
 
-func (l *Loader) fail(err error) {
+// Fail notes an error, if it is the first; nil is none.
+func (l *Loader) Fail(err error) {
 	if l.err == nil {
 		l.err = err
 	}
@@ -83,10 +84,26 @@ func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
 		err = l.errorf(name, "shape [%d, %d], expected [%d, %d]", m.Rows, m.Cols, rows, cols)
 	}
 	if err != nil {
-		l.fail(err)
+		l.Fail(err)
 		return nil
 	}
 	return m
+}
+
+// Stack reads the weights of n experts, each of the given shape, that are
+// stored as one tensor.
+func (l *Loader) Stack(name string, n, rows, cols int) []*tensor.Matrix {
+	name = l.prefix + name
+	l.used[name] = true
+	stack, err := l.source.Stack(name)
+	if err == nil && (len(stack) != n || stack[0].Rows != rows || stack[0].Cols != cols) {
+		err = l.errorf(name, "shape [%d, %d, %d], expected [%d, %d, %d]", len(stack), stack[0].Rows, stack[0].Cols, n, rows, cols)
+	}
+	if err != nil {
+		l.Fail(err)
+		return nil
+	}
+	return stack
 }
 
 // Vector reads n values as float32.
@@ -98,7 +115,7 @@ func (l *Loader) Vector(name string, n int) []float32 {
 		err = l.errorf(name, "%d values, expected %d", len(v), n)
 	}
 	if err != nil {
-		l.fail(err)
+		l.Fail(err)
 		return nil
 	}
 	return v
@@ -113,6 +130,12 @@ func (l *Loader) Linear(name string, out, in int) *Linear {
 // parallelism may split, in units of unit values.
 func (l *Loader) SplitLinear(name string, out, in, unit int) *Linear {
 	return &Linear{l.Pack(l.Matrix(name+".weight", out, in), unit), l.bias(name, out)}
+}
+
+// ExactLinear is Linear, without bias, whose products round neither weights nor
+// activations: for what decides between one thing and another.
+func (l *Loader) ExactLinear(name string, out, in int) *Linear {
+	return &Linear{Weight: l.PackExact(l.Matrix(name+".weight", out, in), 0)}
 }
 
 // Pack prepares a matrix for products that are split in units of unit values,
@@ -135,12 +158,20 @@ func (l *Loader) pack(k *kernel.Packer, m *tensor.Matrix, unit int) *kernel.Weig
 		return nil
 	}
 	w, err := k.Pack(m, unit)
-	l.fail(err)
+	l.Fail(err)
+	l.Leave(m)
+	return w
+}
+
+// Leave counts a matrix as prepared that stays in the file until it is needed.
+func (l *Loader) Leave(m *tensor.Matrix) {
+	if l.err != nil {
+		return
+	}
 	l.packed += int64(len(m.Data))
 	if l.Progress != nil {
-		l.fail(l.Progress(l.packed, l.source.Size()))
+		l.Fail(l.Progress(l.packed, l.source.Size()))
 	}
-	return w
 }
 
 func (l *Loader) bias(name string, out int) []float32 {
@@ -178,12 +209,21 @@ func (l *Loader) CheckUnused(architecture string) error {
 	return nil
 }
 
+// Ignore counts all tensors whose names begin so as read.
+func (l *Loader) Ignore(prefix string) {
+	for _, name := range l.source.Names() {
+		if strings.HasPrefix(name, l.prefix+prefix) {
+			l.used[name] = true
+		}
+	}
+}
+
 // Require fails if the checkpoint lacks one of the vectors.
 func (l *Loader) Require(names ...string) {
 	for _, name := range names {
 		if !l.Has(name) {
 			_, err := l.source.Vector(l.prefix + name)
-			l.fail(err)
+			l.Fail(err)
 		}
 	}
 }

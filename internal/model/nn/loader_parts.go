@@ -13,7 +13,7 @@ func (l *Loader) PerHead(name string, heads, out, in int) PerHead {
 	for h := range layers {
 		part, err := m.Slice(h*out, (h+1)*out)
 		if err != nil {
-			l.fail(err)
+			l.Fail(err)
 			return nil
 		}
 		layers[h] = l.Pack(part, 0)
@@ -28,13 +28,27 @@ func (l *Loader) Floats(name string, rows, cols int) []float32 {
 		return nil
 	}
 	values := make([]float32, rows*cols)
-	l.fail(l.source.Guard(func() error {
+	l.Fail(l.source.Guard(func() error {
 		for r := range rows {
 			m.Row(values[r*cols:], r)
 		}
 		return nil
 	}))
 	return values
+}
+
+// Indices reads a two-dimensional tensor of numbers below limit, row after row.
+func (l *Loader) Indices(name string, rows, cols, limit int) []int32 {
+	values := l.Floats(name, rows, cols)
+	indices := make([]int32, len(values))
+	for i, v := range values {
+		indices[i] = int32(v)
+		if float32(indices[i]) != v || v < 0 || v >= float32(limit) {
+			l.Fail(l.errorf(l.prefix+name, "row %d has %v, expected an integer from 0 to %d", i/cols, v, limit-1))
+			return nil
+		}
+	}
+	return indices
 }
 
 // PlainNorm is an RMSNorm of n values without weights.

@@ -86,6 +86,7 @@ type State struct {
 	ropes  []angles
 	arena  []float32
 	used   int
+	err    error
 
 	products []kernel.Product // of one call; the memory is used again
 	rows     []int32          // 0, 1, 2, …
@@ -104,7 +105,7 @@ func (st *State) angles(r *Rope) *angles {
 // Begin readies st for step, whose rows have width values in the residual
 // stream.
 func (st *State) Begin(step *Step, width int) {
-	st.used = 0
+	st.used, st.err = 0, nil
 	st.X = st.Take(step.Rows() * width)
 	if st.views == nil {
 		st.views = st.Cache.Views(&st.tables)
@@ -117,6 +118,17 @@ func (st *State) Begin(step *Step, width int) {
 
 // Store returns one of the stores of a layer, for the sequences of the step.
 func (st *State) Store(layer, store int) *kvcache.View { return &st.views[layer][store] }
+
+// Fail ends the step with an error, if it is the first: what layers compute
+// from now on is of no use.
+func (st *State) Fail(err error) {
+	if st.err == nil {
+		st.err = err
+	}
+}
+
+// Err returns what a layer failed with.
+func (st *State) Err() error { return st.err }
 
 // Take returns n values of workspace, with arbitrary contents. They are valid
 // until Release is called with a mark that was made before.

@@ -65,7 +65,7 @@ func Function(name, signature, doc string) {
 			place(name+"_base", 8)
 			place(name+"_len", 8)
 			place(name+"_cap", 8)
-		case typ == "float32":
+		case typ == "float32" || typ == "uint32":
 			place(name, 4)
 		case typ == "int" || typ == "uint64" || strings.HasPrefix(typ, "*"):
 			place(name, 8)
@@ -78,7 +78,7 @@ func Function(name, signature, doc string) {
 		if !ok {
 			name, typ = "ret", result
 		}
-		bytes, ok := map[string]int{"float32": 4, "float64": 8, "[16]uint64": 128}[typ]
+		bytes, ok := map[string]int{"float32": 4, "uint32": 4, "float64": 8, "[16]uint64": 128}[typ]
 		if !ok {
 			panic("no results of type " + typ)
 		}
@@ -118,7 +118,7 @@ func Param(name string) R {
 	return r
 }
 
-// FloatParam broadcasts a parameter of type float32.
+// FloatParam broadcasts a parameter of type float32 or uint32.
 func FloatParam(name string) V {
 	v := NewV()
 	Asm("FMOVS %s+%d(FP), %s", name, Offset(name), v.f())
@@ -225,7 +225,7 @@ func Add(r R, n int) {
 func Return() { Asm("RET") }
 
 // ReturnFloat32 and ReturnFloat64 end a function whose result is the first lane
-// of v.
+// of v, 32 bits of any type in the one case.
 func ReturnFloat32(v V) { returnFloat("FMOVS", v) }
 func ReturnFloat64(v V) { returnFloat("FMOVD", v) }
 

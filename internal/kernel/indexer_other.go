@@ -1,0 +1,5 @@
+//go:build !amd64 && !arm64
+
+package kernel
+
+func indexerFor(CPU) indexerKernels { return indexerGeneric }
