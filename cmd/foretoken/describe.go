@@ -1,14 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/tensor"
 )
@@ -21,28 +21,27 @@ type description struct {
 	Licence string `json:"licence,omitempty"`
 	Format  string `json:"format"`
 
-	Architecture string `json:"architecture"`
-	Parameters   int64  `json:"parameters"`
-	Layers       int    `json:"layers"`
-	Hidden       int    `json:"hidden_size"`
-	Intermediate int    `json:"intermediate_size"`
-	Heads        int    `json:"heads"`
-	KVHeads      int    `json:"kv_heads"`
-	HeadDim      int    `json:"head_dim"`
-	Window       int    `json:"sliding_window,omitempty"`
-	Tied         bool   `json:"tied_embeddings"`
-	Vocab        int    `json:"vocab_size"`
-	Context      int    `json:"context_length"`
+	Architecture     string `json:"architecture"`
+	Parameters       int64  `json:"parameters"`
+	ActiveParameters int64  `json:"active_parameters"` // those that work on a token
+	MTPParameters    int64  `json:"mtp_parameters,omitempty"`
+	Layers           int    `json:"layers"`
+	Hidden           int    `json:"hidden_size"`
+	Tied             bool   `json:"tied_embeddings"`
+	Vocab            int    `json:"vocab_size"`
+	Context          int    `json:"context_length"`
+	model.Description
 
 	Tokenizer bool           `json:"tokenizer"`
 	Template  bool           `json:"chat_template"`
 	Sampling  map[string]any `json:"sampling"` // what run uses unless flags say otherwise
 
-	WeightBytes   int64        `json:"weight_bytes"`
-	Types         []typeShare  `json:"types"` // the largest first
-	CachePerToken int          `json:"cache_bytes_per_token"`
-	Memory        []memoryNeed `json:"memory"`
-	Files         []fileSize   `json:"files"`
+	WeightBytes      int64        `json:"weight_bytes"`
+	Types            []typeShare  `json:"types"` // the largest first
+	CachePerToken    int          `json:"cache_bytes_per_token"`
+	CachePerSequence int          `json:"cache_bytes_per_sequence,omitempty"` // beside that
+	Memory           []memoryNeed `json:"memory"`
+	Files            []fileSize   `json:"files"`
 }
 
 // typeShare is what a storage type has of the weights.
@@ -63,20 +62,24 @@ type fileSize struct {
 	Size int64  `json:"size"`
 }
 
+// cacheType is that of described caches: 16 bits, as by default.
+const cacheType = tensor.BF16
+
 // read fills in all but Model, Path and Template.
 func (d *description) read(e *engine.Engine) error {
 	c, config := e.Checkpoint(), e.Config()
 	d.Format, d.Architecture = c.Format().String(), config.Architecture
-	d.Layers, d.Hidden, d.Intermediate = config.Layers, config.Hidden, config.Intermediate
-	d.Heads, d.KVHeads, d.HeadDim = config.Heads, config.KVHeads, config.HeadDim
-	d.Window, d.Tied, d.Vocab, d.Context = config.Window, config.TieEmbeddings, config.Vocab, config.Context
+	d.Layers, d.Hidden = config.Layers, config.Hidden
+	d.Tied, d.Vocab, d.Context = config.TieEmbeddings, config.Vocab, config.Context
+	d.Description = config.Describe(cacheType)
 	_, err := e.Tokenizer()
 	d.Tokenizer = err == nil
 	d.Sampling = sampling(e.Sampling())
-	d.weights(c)
-	d.CachePerToken = e.CacheBytesPerToken()
+	d.weights(c, config)
+	layers := config.Cache()
+	d.CachePerToken, d.CachePerSequence = kvcache.BytesPerToken(layers, cacheType), kvcache.BytesPerSequence(layers, cacheType)
 	for _, n := range []int{min(2048, d.Context), d.Context} {
-		need := memoryNeed{n, d.WeightBytes + int64(n)*int64(d.CachePerToken)}
+		need := memoryNeed{n, d.WeightBytes + int64(n)*int64(d.CachePerToken) + int64(d.CachePerSequence)}
 		if !slices.Contains(d.Memory, need) {
 			d.Memory = append(d.Memory, need)
 		}
@@ -90,36 +93,6 @@ func (d *description) read(e *engine.Engine) error {
 	}
 	d.origin(c)
 	return nil
-}
-
-// weights counts parameters and bytes by type.
-func (d *description) weights(c *checkpoint.Checkpoint) {
-	d.WeightBytes = c.Size()
-	shares := map[tensor.DType]*typeShare{}
-	for _, name := range c.Names() {
-		info, _ := c.Info(name)
-		values := int64(1)
-		for _, n := range info.Shape {
-			values *= int64(n)
-		}
-		s := shares[info.DType]
-		if s == nil {
-			s = &typeShare{Type: info.DType.String()}
-			shares[info.DType] = s
-		}
-		s.Tensors++
-		s.Bytes += values / int64(info.DType.BlockLen()) * int64(info.DType.BlockBytes())
-		// Scales and rotary frequencies are not learned.
-		if !strings.HasSuffix(name, "_scale_inv") && !strings.HasSuffix(name, ".scale") && !strings.HasPrefix(name, "rope_") {
-			d.Parameters += values
-		}
-	}
-	for _, s := range shares {
-		d.Types = append(d.Types, *s)
-	}
-	slices.SortFunc(d.Types, func(a, b typeShare) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Type, b.Type))
-	})
 }
 
 // origin adds what the store or the file says of source and licence.

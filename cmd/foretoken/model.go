@@ -18,6 +18,7 @@ type engineFlags struct {
 	Threads     int    `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
 	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
 	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
+	MLA         string `name:"mla" group:"engine" placeholder:"FORM" default:"absorbed" enum:"absorbed,expanded" help:"How latent attention (DeepSeek) attends: absorbed, or expanded, which forms keys and values of all past tokens first: slower, and the same but for rounding."`
 }
 
 // dtypeFlags say in which types a model computes and remembers.
@@ -41,7 +42,7 @@ func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engi
 	var p progress
 	defer p.end()
 	return engine.Open(ctx, path, engine.Options{
-		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
+		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize, MLA: f.MLA,
 		Progress: func(done, total int64) { p.step("loading", done, total) },
 	})
 }

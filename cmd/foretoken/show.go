@@ -67,12 +67,8 @@ func (d *description) print() error {
 	if d.Licence != "" {
 		row("licence", "%s", harmless(d.Licence))
 	}
-	row("architecture", "%s: %d layers of width %d, feed-forward %d", d.Architecture, d.Layers, d.Hidden, d.Intermediate)
-	row("attention", "%d heads of %d, %d of keys and values", d.Heads, d.HeadDim, d.KVHeads)
-	if d.Window > 0 {
-		row("sliding window", "%d tokens", d.Window)
-	}
-	row("parameters", "%s", count(d.Parameters))
+	d.printDesign(row)
+	row("parameters", "%s", d.parametersLine())
 	row("context", "%d tokens", d.Context)
 	row("vocabulary", "%d tokens", d.Vocab)
 	row("tokenizer", "%s", has(d.Tokenizer))
@@ -82,7 +78,7 @@ func (d *description) print() error {
 	for _, s := range d.Types {
 		row("", "%s\t%s\t%.1f %%\ttensors: %d", s.Type, pull.ByteSize(s.Bytes), 100*float64(s.Bytes)/float64(max(d.WeightBytes, 1)), s.Tensors)
 	}
-	row("cache", "%s a token in 16 bits, twice that in f32, about half in q8_0", pull.ByteSize(int64(d.CachePerToken)))
+	d.printCache(row)
 	for _, m := range d.Memory {
 		row("memory", "%s for weights and %d tokens", pull.ByteSize(m.Bytes), m.Tokens)
 	}
@@ -90,6 +86,19 @@ func (d *description) print() error {
 		row("file", "%s (%s)", f.Path, pull.ByteSize(f.Size))
 	}
 	return out.Flush()
+}
+
+// parametersLine says how many there are and, unless that is all, how many work
+// on a token.
+func (d *description) parametersLine() string {
+	line := count(d.Parameters)
+	if d.FeedForward.Experts != nil {
+		line += fmt.Sprintf(", of which %s work on a token", count(d.ActiveParameters))
+	}
+	if d.MTPParameters > 0 {
+		line += fmt.Sprintf("; %s are of multi-token prediction", count(d.MTPParameters))
+	}
+	return line
 }
 
 func (d *description) samplingLine() string {

@@ -123,6 +123,9 @@ func (c *Checkpoint) readSafetensors(path string) (tensors []*entry, err error) 
 	return tensors, err
 }
 
+// flaEmbedding is the embedding in the models of flash-linear-attention.
+const flaEmbedding = "model.embeddings.weight"
+
 // canonicalName strips what wrappers for several modalities put before the
 // names of their language model: "language_model.model.layers…" and
 // "model.language_model.layers…" are "model.layers…".
@@ -132,6 +135,8 @@ func canonicalName(stored string) string {
 		name, ok = strings.CutPrefix(stored, "language_model.")
 	}
 	switch {
+	case stored == flaEmbedding:
+		return "model.embed_tokens.weight"
 	case !ok:
 		return mixtralName(deepseek4Name(stored))
 	case strings.HasPrefix(name, "model."), strings.HasPrefix(name, "lm_head."):

@@ -29,6 +29,11 @@ type Options struct {
 	DType        string // activations: auto (what kernels are fastest with) or float32
 	KVCacheDType string // auto (bf16 where the processor multiplies it, else f16; f32 with float32 activations), f32, f16, bf16 or q8_0
 	Quantize     string // round matrices of floats while loading, where rows are blocks of 32: q8_0, q4_0 or q4_1; "": keep them
+	// MLA is how models with latent attention attend: absorbed (""), or expanded,
+	// which forms keys and values of all past tokens first. The two differ in
+	// rounding, also in what they cache: prefixes are shared only where it is the
+	// same.
+	MLA string
 
 	// Progress is told how many bytes of the model's files have been prepared,
 	// and how many there are; nil: nobody.
@@ -88,6 +93,9 @@ func prepare(ctx context.Context, path string, o Options) (*Engine, error) {
 	quantize, err := o.quantize()
 	if err != nil {
 		return nil, err
+	}
+	if o.MLA != "" && o.MLA != "absorbed" && o.MLA != "expanded" {
+		return nil, fmt.Errorf("mla %q: expected absorbed or expanded", o.MLA)
 	}
 	if o.Threads > MaxThreads {
 		return nil, fmt.Errorf("threads %d: expected at most %d", o.Threads, MaxThreads)
@@ -187,7 +195,7 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if e.model, err = model.Load(e.checkpoint, model.Options{Packing: packing}); err != nil {
+	if e.model, err = model.Load(e.checkpoint, model.Options{Packing: packing, MLAExpanded: o.MLA == "expanded"}); err != nil {
 		return err
 	}
 	g, err := e.checkpoint.Generation()

@@ -75,13 +75,9 @@ func ggufTemplates(m *checkpoint.Metadata) (map[string]string, error) {
 }
 
 // encoding is the conversations' form of a family whose checkpoints have no
-// template; nil if there is a template, or the family has no such form.
-func (e *Engine) encoding() *deepseek.Encoding {
-	if len(e.templates) > 0 {
-		return nil
-	}
-	return deepseek.For(e.Config().Architecture)
-}
+// template, nil for others. Templates that others have added to copies of these
+// checkpoints differ from it in details, so they do not count.
+func (e *Engine) encoding() *deepseek.Encoding { return deepseek.For(e.Config().Architecture) }
 
 // HasTemplate reports whether Prompt can render conversations.
 func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 || e.encoding() != nil }

@@ -124,7 +124,7 @@ func TestEncodings(t *testing.T) {
 		{"deepseek32", "", encoded},
 		{"deepseek_v4", "", encoded},
 		{"deepseek4", "", encoded},
-		{"deepseek4", "{{ messages[0].content }}", "Q"},
+		{"deepseek4", "{{ messages[0].content }}", encoded},
 		{"llama", "", ""},
 	} {
 		e := &Engine{model: namedModel{architecture: tc.architecture}, checkpoint: open(t, "llama", Options{}).checkpoint}

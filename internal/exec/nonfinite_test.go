@@ -120,7 +120,9 @@ func TestNonFiniteWeights(t *testing.T) {
 			s := open(t, safetensors.write(t, &m), 2)
 			var table kvcache.Table
 			logits := s.logits(t, &table, 0, []int32{1, 2, 3}, 2)
-			if !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+			// Three tokens choose neither all experts nor positions.
+			idle := strings.Contains(tensor.Name, ".experts.") || strings.Contains(tensor.Name, ".indexer.")
+			if !idle && !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
 				t.Errorf("%s: every logit is finite", tensor.Name)
 			}
 		}

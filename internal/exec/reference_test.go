@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type reference struct {
 		Low       float64 `json:"low_freq_factor"`
 		High      float64 `json:"high_freq_factor"`
 		Attention float64 `json:"attention_factor"`
+		MScale    float64 `json:"mscale_all_dim"`
 	} `json:"rope_scaling"`
 	NoRopeLayers []int    `json:"no_rope_layers"`
 	Window       int      `json:"sliding_window"`
@@ -40,6 +42,11 @@ type reference struct {
 	LayerTypes   []string `json:"layer_types"`
 	QueryScalar  float64  `json:"query_pre_attn_scalar"`
 
+	latentFields
+	expertFields
+
+	wrong      string // the one thing that is computed as it should not be
+	nsa        *nsaReference
 	embedScale float64
 	tensors    map[string]testmodel.Tensor
 	rows       map[string][][]float64 // of tensors, as they are first needed
@@ -64,6 +71,9 @@ func newReference(t *testing.T, m *testmodel.Model) *reference {
 	for _, tensor := range m.Tensors {
 		r.tensors[tensor.Name] = tensor
 	}
+	if r.Family == "nsa" {
+		r.readNSA(t, data)
+	}
 	return r
 }
 
@@ -71,39 +81,60 @@ func (r *reference) gemma() bool { return strings.HasPrefix(r.Family, "gemma3") 
 
 // logProbs returns ln softmax of the logits after each token.
 func (r *reference) logProbs(tokens []int32) [][]float64 {
+	head := "lm_head"
+	if r.Tied {
+		head = "model.embed_tokens"
+	}
+	x := r.states(tokens)
+	for t := range x {
+		x[t] = logSoftmax64(r.linear(head, x[t]))
+	}
+	return x
+}
+
+// states returns the final normalised states of tokens.
+func (r *reference) states(tokens []int32) [][]float64 {
 	var x [][]float64
 	for _, token := range tokens {
 		x = append(x, scaled(r.row("model.embed_tokens.weight", int(token)), r.embedScale))
 	}
 	for i := range r.Layers {
-		layer := "model.layers." + string(rune('0'+i)) + "."
-		attended := r.attention(i, layer+"self_attn.", r.norms(layer+"input_layernorm", x))
-		beforeMLP := "post_attention_layernorm"
-		if r.gemma() {
-			attended = r.norms(layer+"post_attention_layernorm", attended)
-			beforeMLP = "pre_feedforward_layernorm"
-		}
-		x = sum(x, attended)
-		y := r.norms(layer+beforeMLP, x)
-		for t := range y {
+		x = r.layer(i, x)
+	}
+	return r.norms("model.norm", x)
+}
+
+// layer returns the residual stream after layer i.
+func (r *reference) layer(i int, x [][]float64) [][]float64 {
+	layer := fmt.Sprintf("model.layers.%d.", i)
+	attended := r.attention(i, layer+"self_attn.", r.norms(layer+"input_layernorm", x))
+	beforeMLP := "post_attention_layernorm"
+	if r.gemma() {
+		attended = r.norms(layer+"post_attention_layernorm", attended)
+		beforeMLP = "pre_feedforward_layernorm"
+	}
+	x = sum(x, attended)
+	y := r.norms(layer+beforeMLP, x)
+	for t := range y {
+		if _, ok := r.tensors[layer+"mlp.gate.weight"]; ok {
+			y[t] = r.mixture(layer+"mlp.", y[t])
+		} else {
 			y[t] = r.mlp(layer+"mlp.", y[t])
 		}
-		if r.gemma() {
-			y = r.norms(layer+"post_feedforward_layernorm", y)
-		}
-		x = sum(x, y)
 	}
-	head := "lm_head"
-	if r.Tied {
-		head = "model.embed_tokens"
+	if r.gemma() {
+		y = r.norms(layer+"post_feedforward_layernorm", y)
 	}
-	for t := range x {
-		x[t] = logSoftmax64(r.linear(head, r.norm("model.norm", x[t])))
-	}
-	return x
+	return sum(x, y)
 }
 
 func (r *reference) attention(layer int, prefix string, x [][]float64) [][]float64 {
+	if r.KVRank > 0 {
+		return r.latentAttention(prefix, x)
+	}
+	if r.nsa != nil {
+		return r.nativeSparse(prefix, x)
+	}
 	d := r.HeadDim
 	scale := 1 / math.Sqrt(float64(d))
 	if r.gemma() {

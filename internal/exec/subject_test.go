@@ -35,6 +35,11 @@ func open(t *testing.T, path string, workers int) *subject {
 
 func openMode(t *testing.T, path string, workers int, mode mode) *subject {
 	t.Helper()
+	return openWith(t, path, workers, mode, model.Options{})
+}
+
+func openWith(t *testing.T, path string, workers int, mode mode, o model.Options) *subject {
+	t.Helper()
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +49,8 @@ func openMode(t *testing.T, path string, workers int, mode mode) *subject {
 	t.Cleanup(pool.Close)
 	arena := new(kernel.Arena)
 	t.Cleanup(func() { arena.Free() })
-	m, err := model.Load(c, model.Options{Packing: nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Exact: mode.exact}}})
+	o.Packing = nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Exact: mode.exact}}
+	m, err := model.Load(c, o)
 	if err != nil {
 		t.Fatal(err)
 	}

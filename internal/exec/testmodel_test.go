@@ -104,6 +104,8 @@ var variants = []variant{
 	{name: "√48 is no bf16 number", family: "gemma3_text", change: func(s *testmodel.Spec) { s.Hidden, s.DType = 48, tensor.BF16 }},
 }
 
+func init() { variants = append(variants, deepseekVariants...) }
+
 func (v variant) model() *testmodel.Model {
 	spec := testmodel.Family(v.family)
 	if v.change != nil {
@@ -132,11 +134,16 @@ func fp8Weights(m *testmodel.Model) {
 			w.Data[i] = byte(random.IntN(0x40)) | byte(random.IntN(2))<<7 // below 2
 		}
 		tensor.Decode(w.DType, w.Values, w.Data)
-		const scale = 0.25
-		for i := range w.Values {
-			w.Values[i] *= scale
+		const block = 128
+		rows, cols := w.Shape[0], w.Shape[1]
+		s := testmodel.Tensor{Name: w.Name + "_scale_inv", Shape: []int{(rows + block - 1) / block, (cols + block - 1) / block}}
+		for i := range s.Shape[0] * s.Shape[1] {
+			s.Values = append(s.Values, 0.25/float32(1+i%3))
 		}
-		scales = append(scales, testmodel.Tensor{Name: w.Name + "_scale_inv", Shape: []int{1, 1}, Values: []float32{scale}})
+		for i := range w.Values {
+			w.Values[i] *= s.Values[i/cols/block*s.Shape[1]+i%cols/block]
+		}
+		scales = append(scales, s)
 	}
 	m.Tensors = append(m.Tensors, scales...)
 }
@@ -189,7 +196,7 @@ func expected(t *testing.T, m *testmodel.Model, file form) *reference {
 	}
 	if m.DType.BlockLen() > 1 {
 		for name, weight := range r.tensors {
-			if len(weight.Shape) == 2 {
+			if len(weight.Shape) == 2 && weight.Shape[1]%m.DType.BlockLen() == 0 {
 				weight.Values = stored(t, m.DType, weight.Values)
 				r.tensors[name] = weight
 			}

@@ -29,7 +29,7 @@ const mergeQueries = 24
 // grown returns the first n values of a slice that grows on demand.
 func grown[T any](s *[]T, n int) []T {
 	if len(*s) < n {
-		*s = make([]T, n)
+		*s = make([]T, n+n/4) // contexts grow by a token at a time
 	}
 	return (*s)[:n]
 }

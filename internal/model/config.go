@@ -36,6 +36,8 @@ type Config struct {
 	MLA     *attention.MLAConfig     // nil: attention is with grouped queries
 	Indexer *attention.IndexerConfig // of sparse attention; nil: rows attend to all before them
 
+	NSA *attention.NSAConfig // of native sparse attention; nil: the model has another
+
 	MoE   *moe.Config // of feed-forward networks; nil: layers have one
 	Dense []bool      // [Layers+MTPLayers]: layers that have one all the same; nil: none
 

@@ -12,8 +12,9 @@ import (
 // every key. It remembers the first key whose value is of the wrong kind.
 type ggufConfig struct {
 	*checkpoint.Metadata
-	arch string
-	err  error
+	source *checkpoint.Checkpoint
+	arch   string
+	err    error
 }
 
 // size reads a positive number; absent is what it is without the key, 0: the
@@ -119,7 +120,7 @@ func (m *ggufConfig) refuse(key, want string) {
 func Interleaved(arch string) bool { return arch == "llama" || arch == "smollm3" }
 
 func ggufToConfig(metadata *checkpoint.Metadata, source *checkpoint.Checkpoint) (*Config, error) {
-	m := &ggufConfig{Metadata: metadata, arch: metadata.Arch()}
+	m := &ggufConfig{Metadata: metadata, source: source, arch: metadata.Arch()}
 	f, err := findFamily(m.arch)
 	if err != nil {
 		return nil, err

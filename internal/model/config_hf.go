@@ -132,10 +132,12 @@ func hfToConfig(data []byte) (*Config, error) {
 
 // common reads the fields that all families have.
 func (hf *hfConfig) common(f family) (*Config, error) {
-	c := &Config{Architecture: hf.ModelType, NormEps: or(hf.RMSNormEps, 1e-6), BOS: -1}
 	if f.defaults != nil {
-		f.defaults(hf)
+		if err := f.defaults(hf); err != nil {
+			return nil, err
+		}
 	}
+	c := &Config{Architecture: hf.ModelType, NormEps: or(hf.RMSNormEps, 1e-6), BOS: -1}
 	for _, f := range []struct {
 		to   *int
 		from *int

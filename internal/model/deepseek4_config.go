@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +21,6 @@ type V4Config struct {
 	IndexHeads, IndexDim, IndexTopK int
 
 	Hyper residual.Config
-	Round bool // round what is cached as training did: to fp8, keys of the indexer to fp4
 }
 
 // deepseek4Fields are those of config.json.
@@ -34,7 +32,7 @@ type deepseek4Fields struct {
 	Ratios      []int    `json:"compress_ratios"`
 	RopeTheta   *float64 `json:"compress_rope_theta"`
 	HashLayers  *int     `json:"num_hash_layers"`
-	Predict     int      `json:"num_nextn_predict_layers"`
+	Predict     *int     `json:"num_nextn_predict_layers"`
 	IndexHeads  *int     `json:"index_n_heads"`
 	IndexDim    *int     `json:"index_head_dim"`
 	IndexTopK   *int     `json:"index_topk"`
@@ -51,10 +49,12 @@ type deepseek4Fields struct {
 	SwiGLULimit *float64 `json:"swiglu_limit"`
 }
 
-func deepseek4Defaults(hf *hfConfig) {
-	hf.IntermediateSize = cmp.Or(hf.IntermediateSize, new(1)) // all layers have experts
+func deepseek4Defaults(hf *hfConfig) error {
+	hf.IntermediateSize = new(1) // see deepseek4: all layers have experts
+	hf.NumKeyValueHeads = cmp.Or(hf.NumKeyValueHeads, new(1))
 	hf.HeadDim = cmp.Or(hf.HeadDim, new(512))
 	hf.SlidingWindow = cmp.Or(hf.SlidingWindow, new(128))
+	return hf.twoRopes()
 }
 
 func deepseek4Config(c *Config, hf *hfConfig) error {
@@ -68,16 +68,35 @@ func deepseek4Config(c *Config, hf *hfConfig) error {
 		IndexHeads: or(f.IndexHeads, 64), IndexDim: or(f.IndexDim, 128), IndexTopK: or(f.IndexTopK, 512),
 		Hyper: residual.Config{Streams: or(f.Streams, residual.Streams), Iterations: or(f.Iterations, 20), Eps: float32(or(f.HyperEps, 1e-6))},
 	}
-	if f.Experts == nil || f.Active == nil || f.Inner == nil {
-		return errors.New("n_routed_experts, num_experts_per_tok and moe_intermediate_size: expected all three")
-	}
-	c.V4, c.MoE = v, &moe.Config{
-		Experts: *f.Experts, Active: *f.Active, Inner: *f.Inner, Shared: or(f.Shared, 1) * *f.Inner,
+	m := &moe.Config{
 		Scoring: moe.Scoring(cmp.Or(f.Scoring, "sqrtsoftplus")), Normalize: or(f.Normalize, true),
-		Scale: or(f.RoutedScale, 1.5), Limit: or(f.SwiGLULimit, 0), WeighInner: true,
+		Scale: or(f.RoutedScale, 1.5), Limit: or(f.SwiGLULimit, 0), WeighInner: true, GroupTop: 1,
 	}
-	c.Rope.Dim, c.MTPLayers = or(f.RopeDim, 64), f.Predict
-	return c.deepseek4(or(hf.SlidingWindow, 128), or(f.RopeTheta, 160000))
+	err := required(
+		requiredField{&m.Experts, f.Experts, "n_routed_experts"},
+		requiredField{&m.Active, f.Active, "num_experts_per_tok"},
+		requiredField{&m.Inner, f.Inner, "moe_intermediate_size"},
+	)
+	if err == nil {
+		_, err = expertCount("n_routed_experts", f.Experts)
+	}
+	if err != nil {
+		return err
+	}
+	shared := or(f.Shared, 1)
+	if shared < 0 || shared > moe.MaxExperts {
+		return fmt.Errorf("n_shared_experts is %d, expected 0 to %d", shared, moe.MaxExperts)
+	}
+	m.Shared = shared * m.Inner
+	c.V4, c.MoE = v, m
+	c.Rope.Dim, c.MTPLayers = or(f.RopeDim, 64), or(f.Predict, 0)
+	theta := or(f.RopeTheta, 160000)
+	if v.Ratios == nil {
+		if err := c.deepseek4Native(hf, &theta); err != nil {
+			return err
+		}
+	}
+	return c.deepseek4(*hf.SlidingWindow, theta)
 }
 
 // deepseek4Heads reads the shape of attention: one vector of a position for
@@ -119,7 +138,12 @@ func deepseek4GGUF(c *Config, m *ggufConfig) {
 	case len(limits) > 0:
 		c.MoE.Limit = float64(limits[0])
 	}
-	c.MTPLayers = m.intOr("nextn_predict_layers", 0)
+	// Modules of multi-token prediction, where files have them, are counted with
+	// the layers.
+	n := m.intOr("nextn_predict_layers", 0)
+	if _, ok := m.source.Info(fmt.Sprintf("blk.%d.nextn.eh_proj.weight", c.Layers-n)); ok && n > 0 && n < c.Layers {
+		c.Layers, c.MTPLayers = c.Layers-n, n
+	}
 	if m.err == nil {
 		m.err = c.deepseek4(m.size("attention.sliding_window", 128), m.floatOr("attention.compress_rope_freq_base", 160000))
 	}
@@ -140,9 +164,8 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 	if c.Rope.Scaling.Type == "yarn" {
 		c.Rope.Scaling.Attention = 1
 	}
-	c.Window = window
+	c.Window, c.Intermediate = window, c.MoE.Inner
 
-	layers := c.Layers + c.MTPLayers
 	for _, f := range []struct {
 		name             string
 		value, low, high int
@@ -157,18 +180,23 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 		{"num_nextn_predict_layers", c.MTPLayers, 0, maxLayers},
 		{"index_n_heads", v.IndexHeads, 1, maxWidth},
 		{"index_head_dim", v.IndexDim, c.Rope.Dim, maxWidth},
+		{"hc_mult", v.Hyper.Streams, residual.Streams, residual.Streams},
 		{"index_topk", v.IndexTopK, 1, math.MaxInt32},
 		{"sliding_window", window, 1, maxWidth},
 	} {
 		if f.value < f.low || f.value > f.high {
+			if f.low == f.high {
+				return fmt.Errorf("%s is %d, expected %d", f.name, f.value, f.low)
+			}
 			return fmt.Errorf("%s is %d, expected %d to %d", f.name, f.value, f.low, f.high)
 		}
 	}
 	if c.Heads%v.OutGroups != 0 {
 		return fmt.Errorf("num_attention_heads is %d, expected a multiple of o_groups %d", c.Heads, v.OutGroups)
 	}
-	if n := len(v.Ratios); n != c.Layers && n != layers {
-		return fmt.Errorf("compress_ratios has %d entries, expected %d: one for each layer and each layer of multi-token prediction", n, layers)
+	// Files without modules of multi-token prediction may still count one.
+	if n, most := len(v.Ratios), c.Layers+max(c.MTPLayers, 1); n < c.Layers || n > most {
+		return fmt.Errorf("compress_ratios has %d entries, expected %d: one for each of %d layers and, behind them, modules of multi-token prediction", n, most, c.Layers)
 	}
 	for i, r := range v.Ratios {
 		if r != 0 && r != overlapping && r != 128 {
@@ -176,5 +204,8 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 		}
 	}
 	c.MoE.Vocab = c.Vocab
-	return v.Hyper.Validate()
+	if err := v.Hyper.Validate(); err != nil {
+		return fmt.Errorf("hc_sinkhorn_iters, hc_eps: %w", err)
+	}
+	return nil
 }

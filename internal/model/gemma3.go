@@ -57,7 +57,7 @@ func gemma3EmbedScale(c *Config, w *nn.Loader) float32 {
 }
 
 // gemma3Defaults are the values that the larger models leave out.
-func gemma3Defaults(hf *hfConfig) {
+func gemma3Defaults(hf *hfConfig) error {
 	hf.TieWordEmbeddings = cmp.Or(hf.TieWordEmbeddings, new(true))
 	hf.NumAttentionHeads = cmp.Or(hf.NumAttentionHeads, new(8))
 	hf.NumKeyValueHeads = cmp.Or(hf.NumKeyValueHeads, new(4))
@@ -66,6 +66,7 @@ func gemma3Defaults(hf *hfConfig) {
 	hf.MaxPositionEmbeddings = cmp.Or(hf.MaxPositionEmbeddings, new(131072))
 	hf.RopeTheta = cmp.Or(hf.RopeTheta, new(1e6))
 	hf.RopeLocalBaseFreq = cmp.Or(hf.RopeLocalBaseFreq, new(1e4))
+	return nil
 }
 
 // gemma3Config reads scales, and which layers slide.

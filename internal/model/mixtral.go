@@ -10,9 +10,10 @@ import (
 // each feed-forward network. The weights of the chosen experts are their softmax.
 var mixtral = family{layer: llamaLayer, defaults: mixtralDefaults, adapt: mixtralConfig}
 
-func mixtralDefaults(hf *hfConfig) {
+func mixtralDefaults(hf *hfConfig) error {
 	hf.RMSNormEps = cmp.Or(hf.RMSNormEps, new(1e-5))
 	hf.RopeTheta = cmp.Or(hf.RopeTheta, new(1e6))
+	return nil
 }
 
 func mixtralConfig(c *Config, hf *hfConfig) error {

@@ -60,7 +60,7 @@ type Options struct {
 // A family says how the models of one name are built.
 type family struct {
 	// defaults fills in what files of the family leave out; nil: nothing.
-	defaults func(*hfConfig)
+	defaults func(*hfConfig) error
 	// activation is the hidden_act that layer computes; "": silu.
 	activation string
 	// adapt completes a Config read from config.json with what is particular
@@ -92,6 +92,7 @@ var families = map[string]family{
 	"gemma3_text":  gemma3,
 	"gemma3":       gemma3,
 	"mixtral":      mixtral,
+	"nsa":          nsa,
 	"qwen3_moe":    qwen3moe,
 	"qwen3moe":     qwen3moe,
 	"smollm3":      smollm3,

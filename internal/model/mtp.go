@@ -36,7 +36,7 @@ func (m *MTP) Forward(step *nn.Step, st *nn.State, states []float32) error {
 		l.Attention(step, st)
 		l.FFN(step, st)
 	}
-	return nil
+	return st.Err()
 }
 
 // deepseekMTP loads the modules of DeepSeek-V3, which stand behind the layers

@@ -18,8 +18,9 @@ func qwen3MoELayer(b *builder, i int) Layer { return b.preNorm(i, b.normedAttent
 
 // qwen3MoEDefaults: a file may leave out the width of dense layers that it does
 // not have.
-func qwen3MoEDefaults(hf *hfConfig) {
+func qwen3MoEDefaults(hf *hfConfig) error {
 	hf.IntermediateSize = cmp.Or(hf.IntermediateSize, new(6144))
+	return nil
 }
 
 func qwen3MoEConfig(c *Config, hf *hfConfig) error {

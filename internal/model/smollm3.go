@@ -9,8 +9,9 @@ import (
 // queries and keys (NoPE, Yang et al. 2025, "Rope to Nope").
 var smollm3 = family{layer: smollm3Layer, defaults: smollm3Defaults, adapt: smollm3Config, adaptGGUF: smollm3GGUF}
 
-func smollm3Defaults(hf *hfConfig) {
+func smollm3Defaults(hf *hfConfig) error {
 	hf.TieWordEmbeddings = cmp.Or(hf.TieWordEmbeddings, new(true))
+	return nil
 }
 
 func smollm3Layer(b *builder, i int) Layer {

@@ -28,7 +28,12 @@ func (s Spec) config() map[string]any {
 	if s.latent() {
 		s.deepseekConfig(c)
 	}
+	if s.compressed() {
+		s.compressedConfig(c)
+	}
 	switch s.Family {
+	case "nsa":
+		s.nsaConfig(c)
 	case "llama":
 		c["attention_bias"], c["mlp_bias"] = s.Bias, s.Bias
 	case "mistral":
@@ -91,6 +96,8 @@ func (s Spec) arch() string {
 		return "deepseek2"
 	case "deepseek_v32":
 		return "deepseek32"
+	case "deepseek_v4":
+		return "deepseek4"
 	}
 	return strings.TrimSuffix(s.Family, "_text")
 }

@@ -18,6 +18,7 @@ type Experts struct {
 	Shared               int // how many of Inner's width are always active
 	Groups, ActiveGroups int
 	FirstDense           int // layers before have none
+	Every                int // of the others, those at multiples have some; 0: all (all that GGUF can say)
 	Scoring              string
 	Method               string
 	Normalize            bool
@@ -63,7 +64,7 @@ func (s Spec) deepseekConfig(c map[string]any) {
 		"q_lora_rank": nil, "kv_lora_rank": l.Rank, "qk_nope_head_dim": l.NopeDim, "qk_rope_head_dim": l.RopeDim, "v_head_dim": l.ValueDim,
 		"n_routed_experts": e.Count, "num_experts_per_tok": e.Active, "moe_intermediate_size": e.Inner, "n_shared_experts": e.Shared,
 		"n_group": max(e.Groups, 1), "topk_group": max(e.ActiveGroups, 1), "scoring_func": e.Scoring, "topk_method": e.Method,
-		"norm_topk_prob": e.Normalize, "routed_scaling_factor": e.Scale, "first_k_dense_replace": e.FirstDense, "moe_layer_freq": 1,
+		"norm_topk_prob": e.Normalize, "routed_scaling_factor": e.Scale, "first_k_dense_replace": e.FirstDense, "moe_layer_freq": max(e.Every, 1),
 		"num_nextn_predict_layers": s.MTP,
 	} {
 		c[key] = value
@@ -146,7 +147,7 @@ func (s Spec) deepseekLayer(w *weights, i int) {
 		w.draw("self_attn.indexer.k_norm.bias", 0, 0.3, l.IndexDim)
 		w.linear("self_attn.indexer.weights_proj", l.IndexHeads, s.Hidden, 1, false)
 	}
-	if i < s.Experts.FirstDense {
+	if i < s.Experts.FirstDense || i%max(s.Experts.Every, 1) != 0 {
 		w.gated("mlp.", s.Hidden, s.Intermediate)
 		return
 	}

@@ -53,8 +53,12 @@ func (s Spec) metadata() []checkpoint.Pair {
 			set(a+".rope.scaling.original_context_length", uint32(r.Original))
 		}
 	}
+	own := func(key string, value any) { set(a+"."+key, value) }
 	if s.latent() {
-		s.deepseekMetadata(func(key string, value any) { set(a+"."+key, value) })
+		s.deepseekMetadata(own)
+	}
+	if s.compressed() {
+		s.compressedMetadata(own)
 	}
 	texts, types := ggufTokens()
 	set("tokenizer.ggml.model", "gpt2")
@@ -76,11 +80,15 @@ func (m *Model) WriteGGUF(path string) error {
 	switch {
 	case m.Family == "mistral" && m.Window > 0:
 		return fmt.Errorf("%s: a GGUF file cannot give mistral a sliding window", path)
+	case m.Family == "nsa":
+		return fmt.Errorf("%s: there is no GGUF form of nsa", path)
+	case m.compressed() && m.MTP > 0:
+		return fmt.Errorf("%s: a GGUF file of %s has no modules of multi-token prediction", path, m.Family)
 	case m.Family == "smollm3" && m.Every != 4:
 		return fmt.Errorf("%s: a GGUF file of smollm3 rotates all but every fourth layer", path)
 	}
 	whole := *m
-	whole.Tensors = stackExperts(m.Tensors)
+	whole.Tensors = stackExperts(hashed(m.Tensors, tensor.I32))
 	if m.Scaling.Type == "llama3" {
 		whole.Tensors = append(whole.Tensors, m.ropeDivisors())
 	}

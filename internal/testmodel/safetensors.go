@@ -29,6 +29,7 @@ func (m *Model) WriteSafetensors(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), tokenizer, 0o644); err != nil {
 		return err
 	}
+	m = m.published()
 	path := filepath.Join(dir, "model.safetensors")
 	index := map[string]string{}
 	for i, part := range m.parts() {

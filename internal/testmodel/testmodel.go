@@ -30,12 +30,15 @@ type Spec struct {
 	Tied   bool    // the head is the embedding
 	Bias   bool    // llama: every projection has a bias; qwen2 always has those of q, k and v
 	Eps    float64 // of all norms
-	Window int     // gemma3_text: of sliding layers; mistral: of all layers, 0: none (GGUF has no such key)
+	Window int     // gemma3_text: of sliding layers; mistral: of all layers, 0: none (GGUF has no such key); nsa: 0: none
 	Every  int     // gemma3_text: every n-th layer sees everything; smollm3: every n-th does not rotate (GGUF: 4)
 
-	Latent  Latent  // of DeepSeek's families
-	Experts Experts // of families with mixtures of experts
-	MTP     int     // modules of multi-token prediction behind the layers
+	Latent     Latent     // of DeepSeek's families
+	Experts    Experts    // of families with mixtures of experts
+	Compressed Compressed // deepseek_v4
+	MTP        int        // modules of multi-token prediction behind the layers
+	Block      int        // nsa: positions of a block
+	Blocks     int        // nsa: blocks that a row selects
 
 	Theta      float64 // rotary base
 	LocalTheta float64 // gemma3_text: of sliding layers
@@ -64,7 +67,7 @@ var families = map[string]Spec{
 	"gemma3_text": {Heads: 4, KVHeads: 1, HeadDim: 24, Theta: 1e6, Eps: 1e-6, Tied: true, Layers: 4, Every: 3, Window: 20, LocalTheta: 10000},
 }
 
-// Families lists the names that Family knows.
+// Families lists the names that Family knows, of families that have both forms.
 func Families() []string { return slices.Sorted(maps.Keys(families)) }
 
 func init() { maps.Copy(families, deepseek) }
@@ -72,6 +75,9 @@ func init() { maps.Copy(families, deepseek) }
 // Family returns a complete Spec of a family: F32, one file.
 func Family(name string) Spec {
 	s, ok := families[name]
+	if !ok {
+		s, ok = withoutGGUF[name]
+	}
 	if !ok {
 		panic(fmt.Sprintf("testmodel: family %q: expected one of %v", name, Families()))
 	}
@@ -92,7 +98,7 @@ type Model struct {
 }
 
 // A Tensor is a named weight, row-major. It is stored in the type of the
-// model, unless Data says how else.
+// model, unless it has its own, and as Data, if that is set.
 type Tensor struct {
 	Name   string
 	Shape  []int

@@ -18,10 +18,14 @@ func (s Spec) tensors() []Tensor {
 
 	// The final norm makes rows of length √hidden: logits spread by 2.4.
 	spread := 2.4 / math.Sqrt(float64(s.Hidden))
+	embedding := "model.embed_tokens.weight"
+	if s.Family == "nsa" {
+		embedding = "model.embeddings.weight"
+	}
 	if s.Tied {
-		w.matrix("model.embed_tokens.weight", Vocab, s.Hidden, spread)
+		w.matrix(embedding, Vocab, s.Hidden, spread)
 	} else {
-		w.matrix("model.embed_tokens.weight", Vocab, s.Hidden, 1)
+		w.matrix(embedding, Vocab, s.Hidden, 1)
 		w.matrix("lm_head.weight", Vocab, s.Hidden, spread)
 	}
 	w.norm("model.norm", s.Hidden, s.normMean())
@@ -29,6 +33,14 @@ func (s Spec) tensors() []Tensor {
 		w.prefix = fmt.Sprintf("model.layers.%d.", i)
 		if s.latent() {
 			s.deepseekLayer(w, i)
+			continue
+		}
+		if s.compressed() {
+			s.compressedLayer(w, i)
+			continue
+		}
+		if s.Family == "nsa" {
+			s.nsaLayer(w)
 			continue
 		}
 		w.norm("input_layernorm", s.Hidden, s.normMean())
@@ -56,7 +68,11 @@ func (s Spec) tensors() []Tensor {
 		w.linear("mlp.up_proj", s.Intermediate, s.Hidden, 1, s.Bias)
 		w.linear("mlp.down_proj", s.Hidden, s.Intermediate, 2, s.Bias)
 	}
-	s.mtpModules(w)
+	if s.compressed() {
+		s.compressedTensors(w)
+	} else {
+		s.mtpModules(w)
+	}
 	return w.tensors
 }
 
@@ -112,10 +128,13 @@ func (w *weights) linear(name string, out, in int, gain float64, bias bool) {
 	}
 }
 
-// encode stores t as d, if it does not say itself how it is stored.
+// encode stores t as d, if it has no type of its own.
 func (t Tensor) encode(d tensor.DType) (tensor.DType, []byte, error) {
 	if t.Data != nil {
 		return t.DType, t.Data, nil
+	}
+	if t.DType != tensor.Invalid {
+		d = t.DType
 	}
 	data := make([]byte, d.RowBytes(len(t.Values)))
 	if err := tensor.Encode(d, data, t.Values); err != nil {
