@@ -40,6 +40,8 @@ import (
 //	DType        string // activations: "auto" or "float32"
 //	KVCacheDType string // "auto", "f32", "f16", "bf16" or "q8_0"
 //	Quantize     string // round matrices of floats while loading, where rows are blocks of 32: "q8_0", "q4_0" or "q4_1"
+//	ExpertMemory int64  // bytes for packed experts, which are packed as they are needed; 0: all are packed while loading
+//	RoundCache   bool   // DeepSeek V3.2 and V4: round what is kept of tokens as training did, to fp8 and fp4
 //	MLA          string // latent attention: "absorbed" or "expanded", the same but for rounding
 //	Progress     func(done, total int64) // bytes of the model prepared; may be nil
 type Options = engine.Options

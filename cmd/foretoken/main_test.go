@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // the default model in it, and a server that has one more, but no network.
 func TestScripts(t *testing.T) {
 	models := t.TempDir()
-	for _, family := range []string{"llama", "qwen3"} {
+	for _, family := range []string{"llama", "qwen3", "deepseek_v32", "deepseek_v4"} {
 		dir := filepath.Join(models, family)
 		if err := errors.Join(os.Mkdir(dir, 0o755), testmodel.Write(dir, testmodel.Family(family))); err != nil {
 			t.Fatal(err)

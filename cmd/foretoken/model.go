@@ -15,10 +15,12 @@ import (
 
 // engineFlags say how a model runs.
 type engineFlags struct {
-	Threads     int    `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
-	MaxModelLen int    `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
-	Quantize    string `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
-	MLA         string `name:"mla" group:"engine" placeholder:"FORM" default:"absorbed" enum:"absorbed,expanded" help:"How latent attention (DeepSeek) attends: absorbed, or expanded, which forms keys and values of all past tokens first: slower, and the same but for rounding."`
+	Threads      int       `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
+	MaxModelLen  int       `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
+	Quantize     string    `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
+	ExpertMemory byteCount `group:"engine" placeholder:"SIZE" help:"Memory for packed experts of a mixture, such as 24GB. With it experts stay in the model's files until a token needs them, and those used longest ago make room: a model larger than memory runs, slower. By default all are packed while loading."`
+	MLA          string    `name:"mla" group:"engine" placeholder:"FORM" default:"absorbed" enum:"absorbed,expanded" help:"How latent attention (DeepSeek) attends: absorbed, or expanded, which forms keys and values of all past tokens first: slower, and the same but for rounding."`
+	RoundCache   bool      `group:"engine" help:"Round what DeepSeek was trained to have rounded: index queries and keys of V3.2 to fp8, of V4 to fp4, and all else that V4 keeps of tokens to fp8."`
 }
 
 // dtypeFlags say in which types a model computes and remembers.
@@ -42,7 +44,8 @@ func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engi
 	var p progress
 	defer p.end()
 	return engine.Open(ctx, path, engine.Options{
-		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize, MLA: f.MLA,
+		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
+		ExpertMemory: int64(f.ExpertMemory), MLA: f.MLA, RoundCache: f.RoundCache,
 		Progress: func(done, total int64) { p.step("loading", done, total) },
 	})
 }

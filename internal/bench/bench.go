@@ -60,6 +60,7 @@ func Run(ctx context.Context, e *engine.Engine, o Options) (report *Report, err 
 			return err
 		}
 		report = b.report()
+		report.WeightsBytes = b.traffic.weights(1)
 		report.CPU, report.Threads = fmt.Sprintf("%s, %v", Processor(), kernel.ThisCPU()), e.Threads()
 		return nil
 	})

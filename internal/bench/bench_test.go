@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	weights, kv := int(e.WeightBytes()), s.KVHeads*s.HeadDim
+	weights, kv := int(e.WeightBytes(1)), s.KVHeads*s.HeadDim
 	token := 4 * s.Layers * 2 * kv
 	// 10 tokens in a millisecond are 10000 a second; half of them precede an average step.
 	limit := func(context, batch int) float64 {

@@ -105,10 +105,11 @@ func (d *decode) sample() error {
 	return nil
 }
 
-// bytes is what an average step reads: all weights once, and the cache of each
-// sequence, which is half-way through the tokens.
+// bytes is what an average step reads: weights once, of a mixture of experts those
+// that so many rows choose on average, and the cache of each sequence, which is
+// half-way through the tokens.
 func (d *decode) bytes() int64 {
-	return d.traffic.weights + int64(d.batch)*d.traffic.cache(d.from.context+d.Decode/2)
+	return d.traffic.weights(d.batch) + int64(d.batch)*d.traffic.cache(d.from.context+d.Decode/2)
 }
 
 func (d *decode) time(tokens int) (time.Duration, error) {

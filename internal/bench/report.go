@@ -17,7 +17,7 @@ type Report struct {
 	Model   string `json:"model"` // as the user named it
 
 	Runs         int   `json:"runs"`
-	WeightsBytes int64 `json:"weights_bytes"` // that a decode step reads, as prepared for products
+	WeightsBytes int64 `json:"weights_bytes"` // that a decode step of one sequence reads, as prepared for products
 	KVBytes      int64 `json:"kv_bytes"`      // of one token in the cache
 }
 
@@ -53,7 +53,7 @@ type Verify struct {
 func (b *bench) report() *Report {
 	r := &Report{
 		Prefill: []Prefill{}, Decode: []Decode{}, Verify: []Verify{},
-		Runs: b.Runs, WeightsBytes: b.traffic.weights, KVBytes: b.traffic.perLayer * int64(len(b.traffic.windows)),
+		Runs: b.Runs, KVBytes: b.traffic.perLayer * int64(len(b.traffic.windows)),
 	}
 	for _, p := range b.prefills {
 		r.Prefill = append(r.Prefill, Prefill{Tokens: p.tokens, TokS: Median(p.samples), SD: deviation(p.samples), Best: slices.Max(p.samples)})

@@ -4,15 +4,15 @@ import "github.com/foretoken/foretoken/internal/engine"
 
 // traffic is what a decode step reads, in bytes.
 type traffic struct {
-	weights  int64 // as prepared for products, once for all rows
-	perLayer int64 // of the cache, of one token
-	windows  []int // [layers], positions that the layer sees; 0: all
+	weights  func(rows int) int64 // as prepared for products, once for all rows
+	perLayer int64                // of the cache, of one token
+	windows  []int                // [layers], positions that the layer sees; 0: all
 }
 
 func trafficOf(e *engine.Engine) traffic {
 	config := e.Config()
 	t := traffic{
-		weights:  e.WeightBytes(),
+		weights:  e.WeightBytes,
 		perLayer: int64(e.CacheBytesPerToken() / config.Layers),
 		windows:  make([]int, config.Layers),
 	}

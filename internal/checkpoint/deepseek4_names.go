@@ -91,3 +91,30 @@ func deepseek4Name(stored string) string {
 	}
 	return prefix + rest // the model will say that it has no such part
 }
+
+// deepseek4Stored is what deepseek4Name turns into the canonical name; "" if that
+// is none of its.
+func deepseek4Stored(canonical string) string {
+	for own, name := range deepseek4Outside {
+		if name == canonical {
+			return own
+		}
+	}
+	parts := strings.SplitN(canonical, ".", 4) // model, layers, N and the rest
+	if len(parts) < 4 {
+		return ""
+	}
+	prefix, rest := strings.Join(parts[1:3], ".")+".", parts[3]
+	if expert, ok := strings.CutPrefix(rest, "mlp.experts."); ok {
+		return prefix + "ffn.experts." + strings.NewReplacer(".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.").Replace(expert)
+	}
+	if rest == "mlp.gate.e_score_correction_bias" {
+		return prefix + "ffn.gate.bias"
+	}
+	for own, name := range deepseek4Names {
+		if suffix, ok := strings.CutPrefix(rest, name); ok && (suffix == "" || suffix == ".weight") {
+			return prefix + own + suffix
+		}
+	}
+	return ""
+}

@@ -1,6 +1,9 @@
 package checkpoint
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestDeepSeek4Names(t *testing.T) {
 	for stored, want := range map[string]string{
@@ -25,6 +28,10 @@ func TestDeepSeek4Names(t *testing.T) {
 	} {
 		if got := canonicalName(stored); got != want {
 			t.Errorf("%s is %s, want %s", stored, got, want)
+		}
+		own := strings.HasPrefix(stored, "layers.") || strings.HasPrefix(stored, "mtp.") || stored == "embed.weight"
+		if back := deepseek4Stored(want); own && back != "" && back != stored {
+			t.Errorf("%s is %s in files, want %s", want, back, stored)
 		}
 	}
 }

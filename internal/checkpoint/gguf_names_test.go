@@ -20,6 +20,12 @@ func TestGGUFNames(t *testing.T) {
 		{"qwen2", "blk.3.attn_q.bias", "model.layers.3.self_attn.q_proj.bias"},
 		{"qwen3", "blk.3.attn_q_norm.weight", "model.layers.3.self_attn.q_norm.weight"},
 		{"qwen3", "blk.3.attn_k_norm.weight", "model.layers.3.self_attn.k_norm.weight"},
+		{"llama", "blk.3.ffn_gate_inp.weight", "model.layers.3.mlp.gate.weight"},
+		{"llama", "blk.3.ffn_down_exps.weight", "model.layers.3.mlp.experts.down_proj.weight"},
+		{"qwen3moe", "blk.3.ffn_gate_exps.weight", "model.layers.3.mlp.experts.gate_proj.weight"},
+		{"qwen3moe", "blk.3.ffn_up_exps.weight", "model.layers.3.mlp.experts.up_proj.weight"},
+		{"qwen3moe", "blk.3.attn_k_norm.weight", "model.layers.3.self_attn.k_norm.weight"},
+		{"qwen3moe", "blk.3.ffn_up_shexp.weight", "model.layers.3.mlp.shared_experts.up_proj.weight"},
 		{"smollm3", "blk.3.attn_q.weight", "model.layers.3.self_attn.q_proj.weight"},
 		{"mistral3", "blk.3.attn_q.weight", "model.layers.3.self_attn.q_proj.weight"},
 		// Gemma's norm before the feed-forward part is not the one that
@@ -29,6 +35,17 @@ func TestGGUFNames(t *testing.T) {
 		{"gemma3", "blk.1.ffn_norm.weight", "model.layers.1.pre_feedforward_layernorm.weight"},
 		{"gemma3", "blk.1.post_ffw_norm.weight", "model.layers.1.post_feedforward_layernorm.weight"},
 		{"gemma3", "blk.1.attn_q_norm.weight", "model.layers.1.self_attn.q_norm.weight"},
+		{"deepseek2", "blk.3.attn_q_a_norm.weight", "model.layers.3.self_attn.q_a_layernorm.weight"},
+		{"deepseek2", "blk.3.attn_kv_a_mqa.weight", "model.layers.3.self_attn.kv_a_proj_with_mqa.weight"},
+		{"deepseek2", "blk.3.attn_kv_b.weight", "model.layers.3.self_attn.kv_b_proj.weight"},
+		{"deepseek2", "blk.3.attn_output.weight", "model.layers.3.self_attn.o_proj.weight"},
+		{"deepseek2", "blk.3.exp_probs_b.bias", "model.layers.3.mlp.gate.e_score_correction_bias"},
+		{"deepseek2", "blk.3.ffn_down_shexp.weight", "model.layers.3.mlp.shared_experts.down_proj.weight"},
+		{"deepseek2", "blk.61.nextn.eh_proj.weight", "model.layers.61.eh_proj.weight"},
+		{"deepseek2", "blk.61.nextn.shared_head_norm.weight", "model.layers.61.shared_head.norm.weight"},
+		{"deepseek32", "blk.3.indexer.k_norm.bias", "model.layers.3.self_attn.indexer.k_norm.bias"},
+		{"deepseek32", "blk.3.indexer.attn_q_b.weight", "model.layers.3.self_attn.indexer.wq_b.weight"},
+		{"deepseek32", "blk.3.indexer.proj.weight", "model.layers.3.self_attn.indexer.weights_proj.weight"},
 	} {
 		if got := hfName(test.arch, test.gguf); got != test.hf {
 			t.Errorf("%s: %s is %s, want %s", test.arch, test.gguf, got, test.hf)
@@ -42,6 +59,7 @@ func TestGGUFNames(t *testing.T) {
 		{"", "token_embd.weight"},
 		{"llama", "blk.0.attn_new.weight"},
 		{"llama", "blk.0.post_ffw_norm.weight"},
+		{"qwen2", "blk.0.ffn_gate_exps.weight"},
 		{"llama", "blk.00.attn_q.weight"},
 		{"llama", "blk.-1.attn_q.weight"},
 		{"llama", "blk.+1.attn_q.weight"},

@@ -27,7 +27,10 @@ func TestGGUF(t *testing.T) {
 	if c.Format() != GGUF || c.ConfigJSON() != nil || c.Metadata().Arch() != "llama" || c.Size() != 4*(8+2+12+2) {
 		t.Errorf("format %v, config %q, arch %q, size %d", c.Format(), c.ConfigJSON(), c.Metadata().Arch(), c.Size())
 	}
-	names := []string{"blk.0.ffn_up_exps.weight", "blk.0.something_new.weight", "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight"}
+	names := []string{
+		"blk.0.something_new.weight", "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
+		"model.layers.0.mlp.experts.up_proj.weight",
+	}
 	if diff := cmp.Diff(names, c.Names()); diff != "" {
 		t.Error(diff)
 	}
@@ -39,7 +42,7 @@ func TestGGUF(t *testing.T) {
 	if err != nil || !cmp.Equal([]float32{4, 5}, rowOf(t, m, 2)) {
 		t.Errorf("row 2 of %v: %v", m, err)
 	}
-	stack, err := c.Stack("blk.0.ffn_up_exps.weight")
+	stack, err := c.Stack("model.layers.0.mlp.experts.up_proj.weight")
 	if err != nil || len(stack) != 2 || !cmp.Equal([]float32{10, 11}, rowOf(t, stack[1], 2)) {
 		t.Errorf("row 2 of expert 1 of %v: %v", stack, err)
 	}

@@ -3,6 +3,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -50,12 +51,31 @@ func unpermute(rows []float32, heads, cols int) []float32 {
 	return out
 }
 
+// counterpart finds what a GGUF tensor holds in safetensors files: one tensor, or
+// those of the experts of a layer.
+func counterpart(t *testing.T, st *Checkpoint, name string) (all []float32, shape []int, tensors int) {
+	if info, ok := st.Info(name); ok {
+		return values(t, st, name), info.Shape, 1
+	}
+	layer, projection, _ := strings.Cut(name, ".experts.")
+	for {
+		expert := fmt.Sprintf("%s.experts.%d.%s", layer, tensors, projection)
+		info, ok := st.Info(expert)
+		if !ok {
+			return all, append([]int{tensors}, shape...), tensors
+		}
+		all, shape = append(all, values(t, st, expert)...), info.Shape
+		tensors++
+	}
+}
+
 // Both files of a golden model hold the same values under the same names.
 func TestGoldenFormatsAgree(t *testing.T) {
 	golden := fixtures.Golden(t)
-	// Names of experts and of latent attention are not translated.
-	other := []string{"mixtral", "qwen3moe", "deepseek2", "deepseek2-lite", "deepseek32", "deepseek4"}
-	for _, model := range append(slices.Clone(fixtures.DenseModels), other...) {
+	whole := slices.Concat(fixtures.DenseModels, fixtures.MoEModels)
+	// The tensors of latent attention differ, and those of compressed attention have no counterpart.
+	other := []string{"deepseek2", "deepseek2-lite", "deepseek32", "deepseek4"}
+	for _, model := range slices.Concat(whole, other) {
 		t.Run(model, func(t *testing.T) {
 			st := open(t, filepath.Join(golden, "models", model))
 			gguf := open(t, filepath.Join(golden, "models", model, "model.gguf"))
@@ -69,14 +89,13 @@ func TestGoldenFormatsAgree(t *testing.T) {
 			compared := 0
 			for _, name := range gguf.Names() {
 				got := values(t, gguf, name)
-				wantInfo, ok := st.Info(name)
-				if !ok {
+				want, shape, tensors := counterpart(t, st, name)
+				if tensors == 0 {
 					continue
 				}
-				compared++
-				want := values(t, st, name)
-				if info, _ := gguf.Info(name); !slices.Equal(info.Shape, wantInfo.Shape) {
-					t.Errorf("%s: shape %v in GGUF, %v in safetensors", name, info.Shape, wantInfo.Shape)
+				compared += tensors
+				if info, _ := gguf.Info(name); !slices.Equal(info.Shape, shape) {
+					t.Errorf("%s: shape %v in GGUF, %v in safetensors", name, info.Shape, shape)
 					continue
 				}
 				key := map[bool]string{true: "head_count", false: "head_count_kv"}
@@ -87,7 +106,7 @@ func TestGoldenFormatsAgree(t *testing.T) {
 					if !ok {
 						t.Fatalf("no %s", key[isQ])
 					}
-					got = unpermute(got, int(heads), wantInfo.Shape[1])
+					got = unpermute(got, int(heads), shape[1])
 				case arch == "gemma3" && strings.HasSuffix(name, "norm.weight"):
 					for i := range want {
 						want[i] += 1 // GGUF has 1 + w
@@ -97,13 +116,13 @@ func TestGoldenFormatsAgree(t *testing.T) {
 					t.Errorf("%s: values differ", name)
 				}
 			}
+			if slices.Contains(whole, model) && compared != len(st.Names()) {
+				t.Errorf("compared %d of %d tensors", compared, len(st.Names()))
+			}
 			if slices.Contains(fixtures.DenseModels, model) {
 				names := slices.DeleteFunc(gguf.Names(), func(n string) bool { return n == "rope_freqs.weight" })
 				if diff := cmp.Diff(st.Names(), names); diff != "" {
 					t.Error(diff)
-				}
-				if compared != len(st.Names()) {
-					t.Errorf("compared %d of %d tensors", compared, len(st.Names()))
 				}
 			}
 		})

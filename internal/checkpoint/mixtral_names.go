@@ -30,8 +30,13 @@ func isMixtral(stored string) bool { return strings.Contains(stored, mixtralName
 // in c, "" if it is the same.
 func (c *Checkpoint) storedName(canonical string) string {
 	if c.format == GGUF {
-		name, _ := GGUFName(c.meta.Arch(), canonical)
-		return name
+		if name, ok := GGUFName(c.meta.Arch(), canonical); ok {
+			return name
+		}
+		return ""
+	}
+	if slices.ContainsFunc(c.names, func(name string) bool { return strings.HasPrefix(c.byName[name].Stored, "layers.") }) {
+		return deepseek4Stored(canonical)
 	}
 	mixtral := func(name string) bool { return isMixtral(c.byName[name].Stored) }
 	layer, name, ok := strings.Cut(canonical, mixtralNames[0][1])

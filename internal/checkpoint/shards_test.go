@@ -86,6 +86,11 @@ func TestCanonicalName(t *testing.T) {
 		"model.language_model.norm.weight":                        "model.norm.weight",
 		"model.language_model.layers.3.self_attn.q_proj.weight":   "model.layers.3.self_attn.q_proj.weight",
 		"language_model.layers.3.input_layernorm.weight":          "model.layers.3.input_layernorm.weight",
+		"model.layers.3.block_sparse_moe.gate.weight":             "model.layers.3.mlp.gate.weight",
+		"model.layers.3.block_sparse_moe.experts.12.w1.weight":    "model.layers.3.mlp.experts.12.gate_proj.weight",
+		"model.layers.3.block_sparse_moe.experts.12.w2.weight":    "model.layers.3.mlp.experts.12.down_proj.weight",
+		"model.layers.3.block_sparse_moe.experts.12.w3.weight":    "model.layers.3.mlp.experts.12.up_proj.weight",
+		"model.layers.3.mlp.experts.12.w1.weight":                 "model.layers.3.mlp.experts.12.w1.weight",
 		"vision_tower.vision_model.embeddings.position_embedding": "vision_tower.vision_model.embeddings.position_embedding",
 		"multi_modal_projector.mm_input_projection_weight":        "multi_modal_projector.mm_input_projection_weight",
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
@@ -95,6 +96,9 @@ func newPlan(src Source) (*plan, error) {
 // fromGGUF keeps names and metadata. What describes the split of the source
 // into several files is left out.
 func fromGGUF(c *checkpoint.Checkpoint) (*plan, error) {
+	if arch := c.Metadata().Arch(); !slices.Contains(slices.Collect(maps.Values(architectures)), arch) {
+		return nil, unsupported(arch, maps.Values(architectures))
+	}
 	p := &plan{}
 	for _, key := range c.Metadata().Keys() {
 		switch key {

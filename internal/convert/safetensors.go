@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"path/filepath"
@@ -17,6 +18,12 @@ import (
 var architectures = map[string]string{
 	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
 	"gemma3": "gemma3", "gemma3_text": "gemma3", "smollm3": "smollm3",
+	"mixtral": "llama", "qwen3_moe": "qwen3moe",
+}
+
+// unsupported is the error for an architecture whose files are not written.
+func unsupported(arch string, supported iter.Seq[string]) error {
+	return fmt.Errorf("architecture %s cannot be written as GGUF yet; supported are %s", arch, strings.Join(slices.Compact(slices.Sorted(supported)), ", "))
 }
 
 // fromSafetensors gives tensors and configuration the names and forms that
@@ -24,7 +31,7 @@ var architectures = map[string]string{
 func fromSafetensors(src Source, c *model.Config) (*plan, error) {
 	arch, ok := architectures[c.Architecture]
 	if !ok {
-		return nil, fmt.Errorf("architecture %q has no GGUF form", c.Architecture)
+		return nil, unsupported(c.Architecture, maps.Keys(architectures))
 	}
 	weights, err := filepath.Abs(src.Checkpoint.Files()[0])
 	if err != nil {
@@ -142,6 +149,9 @@ func (p *plan) describe(arch, name string, c *model.Config) error {
 			return fmt.Errorf("GGUF files of architecture %s cannot express that layer %d differs in its use of rotary embeddings", arch, i)
 		}
 	}
+	if err := p.describeExperts(arch, c); err != nil {
+		return err
+	}
 	s := c.Rope.Scaling
 	switch s.Type {
 	case "linear", "yarn":
@@ -190,6 +200,12 @@ func (p *plan) gemma3(c *model.Config) error {
 // Gemma's norms as 1 + w, Llama 3's scaling as a tensor.
 func (p *plan) load(source *checkpoint.Checkpoint, arch string, c *model.Config) error {
 	for _, name := range source.Names() {
+		if ok, err := p.loadExperts(source, arch, name, c); ok {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		stored, ok := checkpoint.GGUFName(arch, name)
 		if !ok || name == "lm_head.weight" && c.TieEmbeddings {
 			continue
@@ -220,7 +236,7 @@ func (p *plan) load(source *checkpoint.Checkpoint, arch string, c *model.Config)
 
 // reorder changes the order of rows, or of the values of a bias.
 func (w *weight) reorder(order func(row int) int) {
-	if w.matrix != nil {
+	if w.matrices != nil {
 		w.order = order
 		return
 	}

@@ -5,45 +5,59 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/tensor"
 )
 
-// A weight is a tensor on its way into the file: a vector or a matrix.
+// A weight is a tensor on its way into the file: a vector, a matrix, or the
+// matrices of a layer's experts.
 type weight struct {
-	name   string // GGUF's
-	shape  []int
-	matrix *tensor.Matrix // nil: a vector
-	vector []float32
-	order  func(row int) int // the source row of each row; nil: as they are
+	name     string // GGUF's
+	shape    []int
+	matrices []*tensor.Matrix // nil: a vector
+	vector   []float32
+	order    func(row int) int // the source row of each row of a matrix; nil: as they are
 }
 
 // load reads a tensor by its canonical name.
 func load(c *checkpoint.Checkpoint, name, stored string) (w weight, err error) {
 	info, _ := c.Info(name)
 	w = weight{name: stored, shape: info.Shape}
-	if len(info.Shape) == 1 {
+	switch len(info.Shape) {
+	case 1:
 		w.vector, err = c.Vector(name)
-	} else {
-		w.matrix, err = c.Matrix(name)
+	case 3:
+		w.matrices, err = c.Stack(name)
+	default:
+		var m *tensor.Matrix
+		m, err = c.Matrix(name)
+		w.matrices = []*tensor.Matrix{m}
 	}
 	return w, err
 }
 
+// stack is the weight of matrices of one shape.
+func stack(name string, matrices []*tensor.Matrix) weight {
+	return weight{name: name, shape: []int{len(matrices), matrices[0].Rows, matrices[0].Cols}, matrices: matrices}
+}
+
 func (w *weight) size() int64 {
-	if w.matrix == nil {
-		return int64(len(w.vector))
+	n := int64(1)
+	for _, d := range w.shape {
+		n *= int64(d)
 	}
-	return int64(w.matrix.Rows) * int64(w.matrix.Cols)
+	return n
 }
 
 // storage is the type in which w is written where matrices are to be of type d.
+// What chooses experts is small, and stays as exact as it is.
 func (w *weight) storage(d tensor.DType) tensor.DType {
 	switch {
-	case w.matrix == nil:
+	case w.matrices == nil, strings.Contains(w.name, "ffn_gate_inp"):
 		return tensor.F32
-	case w.matrix.Cols%d.BlockLen() != 0:
+	case w.matrices[0].Cols%d.BlockLen() != 0:
 		return tensor.F16
 	}
 	return d
@@ -51,7 +65,7 @@ func (w *weight) storage(d tensor.DType) tensor.DType {
 
 // write encodes w row by row.
 func (w *weight) write(to io.Writer, d tensor.DType) error {
-	if w.matrix == nil {
+	if w.matrices == nil {
 		data := make([]byte, d.RowBytes(len(w.vector)))
 		if err := tensor.Encode(d, data, w.vector); err != nil {
 			return err
@@ -59,14 +73,27 @@ func (w *weight) write(to io.Writer, d tensor.DType) error {
 		_, err := to.Write(data)
 		return err
 	}
-	row := make([]float32, w.matrix.Cols)
+	for i, m := range w.matrices {
+		err := w.writeMatrix(to, m, d)
+		if err != nil && len(w.matrices) > 1 {
+			err = fmt.Errorf("expert %d: %w", i, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *weight) writeMatrix(to io.Writer, m *tensor.Matrix, d tensor.DType) error {
+	row := make([]float32, m.Cols)
 	data := make([]byte, d.RowBytes(len(row)))
-	for r := range w.matrix.Rows {
+	for r := range m.Rows {
 		from := r
 		if w.order != nil {
 			from = w.order(r)
 		}
-		w.matrix.Row(row, from)
+		m.Row(row, from)
 		if i := slices.IndexFunc(row, tooLarge); i >= 0 && d == tensor.F16 {
 			return fmt.Errorf("row %d: value %v is more than F16 holds", from, row[i])
 		}

@@ -27,6 +27,7 @@ func (e *Engine) StepRows() int { return e.stepRows }
 // Threads is the number of workers.
 func (e *Engine) Threads() int { return e.threads }
 
-// WeightBytes is the size of the weights as they were prepared for products:
-// what a step reads of them, but for vectors and rows of the embedding.
-func (e *Engine) WeightBytes() int64 { return e.arena.Bytes() }
+// WeightBytes is what a step of the given number of rows reads of the weights as
+// they were prepared for products, if it chooses any expert as often as any other:
+// all but vectors, rows of the embedding and experts that it does not choose.
+func (e *Engine) WeightBytes(rows int) int64 { return e.arena.Bytes() - e.model.Idle(rows) }

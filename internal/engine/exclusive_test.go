@@ -68,7 +68,7 @@ func TestWeightBytes(t *testing.T) {
 		{Options{Threads: 1, Quantize: "q8_0"}, 34},
 	} {
 		least := int64(values / 32 * c.perRow)
-		if got := open(t, "llama", c.options).WeightBytes(); got < least || got > least*3/2 {
+		if got := open(t, "llama", c.options).WeightBytes(1); got < least || got > least*3/2 {
 			t.Errorf("%+v: %d bytes, want %d and at most half as much again", c.options, got, least)
 		}
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,38 @@ func TestFileTruncatedWhileGenerating(t *testing.T) {
 	check("a score", err)
 	if free := e.cache.Free() * 32; free != e.cache.Capacity() {
 		t.Errorf("%d of %d positions are free", free, e.cache.Capacity())
+	}
+}
+
+// So it is with experts that a token needs first after the file has shrunk; with
+// the file as it was, the model works on.
+func TestFileTruncatedWhileExpertsArePacked(t *testing.T) {
+	path := testmodel.GGUF(t, testmodel.Family("qwen3_moe"))
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(context.Background(), path, Options{Threads: 4, ExpertMemory: 2 * expertBytes()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	r := Request{Prompt: prompt(1, 9), Params: greedy(20)}
+	want := ids(generate(t, e, r))
+	for range 3 {
+		// The embedding is at the file's beginning, the last layer at its end.
+		if err := os.Truncate(path, int64(len(file)/2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := collect(e, context.Background(), r); err == nil || !strings.Contains(err.Error(), path+": truncated while in use") {
+			t.Errorf("%v, want an error that names the file", err)
+		}
+		if err := os.WriteFile(path, file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(generate(t, e, r)); !slices.Equal(got, want) {
+			t.Errorf("%v, before %v", got, want)
+		}
 	}
 }
 

@@ -29,11 +29,20 @@ type Options struct {
 	DType        string // activations: auto (what kernels are fastest with) or float32
 	KVCacheDType string // auto (bf16 where the processor multiplies it, else f16; f32 with float32 activations), f32, f16, bf16 or q8_0
 	Quantize     string // round matrices of floats while loading, where rows are blocks of 32: q8_0, q4_0 or q4_1; "": keep them
+	// ExpertMemory bounds what packed experts of a mixture take, in bytes. With it
+	// they are packed when a token first needs them, and those used longest ago make
+	// room: a model may be larger than memory. 0: all are packed while loading.
+	ExpertMemory int64
 	// MLA is how models with latent attention attend: absorbed (""), or expanded,
 	// which forms keys and values of all past tokens first. The two differ in
 	// rounding, also in what they cache: prefixes are shared only where it is the
 	// same.
 	MLA string
+	// RoundCache rounds what DeepSeek's models were trained to have rounded: index
+	// queries and keys of V3.2 to fp8, of V4 to fp4, and all else that V4 keeps of
+	// tokens to fp8. In memory it takes KVCacheDType all the same. Other models are
+	// refused.
+	RoundCache bool
 
 	// Progress is told how many bytes of the model's files have been prepared,
 	// and how many there are; nil: nobody.
@@ -195,7 +204,12 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if e.model, err = model.Load(e.checkpoint, model.Options{Packing: packing, MLAExpanded: o.MLA == "expanded"}); err != nil {
+	if o.ExpertMemory < 0 || o.ExpertMemory > 0 && config.MoE == nil {
+		return fmt.Errorf("expert-memory %d: expected a positive number, and a model with experts", o.ExpertMemory)
+	}
+	if e.model, err = model.Load(e.checkpoint, model.Options{
+		Packing: packing, ExpertMemory: o.ExpertMemory, MLAExpanded: o.MLA == "expanded", RoundCache: o.RoundCache,
+	}); err != nil {
 		return err
 	}
 	g, err := e.checkpoint.Generation()

@@ -11,7 +11,7 @@ import (
 // Once its workspace has grown, a step allocates nothing: neither a chunk of a
 // prompt nor a decoded token.
 func TestStepAllocatesNothing(t *testing.T) {
-	for _, family := range []string{"llama", "gemma3_text", "deepseek_v3", "deepseek_v32", "nsa"} {
+	for _, family := range []string{"llama", "gemma3_text", "qwen3_moe", "deepseek_v3", "deepseek_v32", "deepseek_v4", "nsa"} {
 		for _, rows := range []int{1, 16} {
 			s := open(t, testmodel.Safetensors(t, testmodel.Family(family)), 4)
 			var table kvcache.Table

@@ -114,15 +114,20 @@ func TestNonFiniteWeights(t *testing.T) {
 			if strings.HasPrefix(tensor.Name, "model.layers.") && !strings.HasPrefix(tensor.Name, "model.layers.1.") {
 				continue // the layers are alike
 			}
+			if strings.HasSuffix(tensor.Name, ".tid2eid") {
+				continue // of integers
+			}
 			m := *whole
 			m.Tensors = slices.Clone(whole.Tensors)
 			m.Tensors[i].Values = slices.Repeat([]float32{value}, len(tensor.Values))
 			s := open(t, safetensors.write(t, &m), 2)
 			var table kvcache.Table
-			logits := s.logits(t, &table, 0, []int32{1, 2, 3}, 2)
-			// Three tokens choose neither all experts nor positions.
-			idle := strings.Contains(tensor.Name, ".experts.") || strings.Contains(tensor.Name, ".indexer.")
-			if !idle && !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+			logits := s.logits(t, &table, 0, randomTokens(24)[0], 20) // every expert works on one
+			// What scores positions only chooses.
+			idle := strings.Contains(tensor.Name, ".indexer.")
+			// What collapses streams is a sigmoid of these, which infinity leaves finite.
+			bounded := strings.Contains(tensor.Name, ".hc_head.") && math.IsInf(float64(value), 0)
+			if !idle && !bounded && !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
 				t.Errorf("%s: every logit is finite", tensor.Name)
 			}
 		}

@@ -44,6 +44,8 @@ type reference struct {
 
 	latentFields
 	expertFields
+	compressedFields
+	mixtureFields
 
 	wrong      string // the one thing that is computed as it should not be
 	nsa        *nsaReference
@@ -70,6 +72,9 @@ func newReference(t *testing.T, m *testmodel.Model) *reference {
 	}
 	for _, tensor := range m.Tensors {
 		r.tensors[tensor.Name] = tensor
+		if len(tensor.Shape) == 3 {
+			r.unfuse(tensor)
+		}
 	}
 	if r.Family == "nsa" {
 		r.readNSA(t, data)
@@ -94,6 +99,9 @@ func (r *reference) logProbs(tokens []int32) [][]float64 {
 
 // states returns the final normalised states of tokens.
 func (r *reference) states(tokens []int32) [][]float64 {
+	if r.compressedFields.OutGroups > 0 {
+		return r.compressedStates(tokens)
+	}
 	var x [][]float64
 	for _, token := range tokens {
 		x = append(x, scaled(r.row("model.embed_tokens.weight", int(token)), r.embedScale))
@@ -116,11 +124,7 @@ func (r *reference) layer(i int, x [][]float64) [][]float64 {
 	x = sum(x, attended)
 	y := r.norms(layer+beforeMLP, x)
 	for t := range y {
-		if _, ok := r.tensors[layer+"mlp.gate.weight"]; ok {
-			y[t] = r.mixture(layer+"mlp.", y[t])
-		} else {
-			y[t] = r.mlp(layer+"mlp.", y[t])
-		}
+		y[t] = r.ffn(layer, y[t])
 	}
 	if r.gemma() {
 		y = r.norms(layer+"post_feedforward_layernorm", y)
@@ -195,7 +199,7 @@ func (r *reference) slides(layer int) bool {
 		return r.LayerTypes[layer] == "sliding_attention"
 	case r.gemma():
 		return (layer+1)%r.Pattern != 0
-	case r.Family == "mistral":
+	case r.Family == "mistral" || r.Family == "mixtral":
 		return true
 	case r.Family == "smollm3":
 		return r.UseWindow && r.NoRopeLayers[layer] == 0

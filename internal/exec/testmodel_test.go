@@ -84,6 +84,25 @@ var variants = []variant{
 	{name: "head norms", family: "qwen3"},
 	{name: "yarn", family: "qwen3", change: func(s *testmodel.Spec) { s.Scaling = testmodel.Scaling{Type: "yarn", Factor: 4, Original: 32} }},
 
+	{name: "two of six experts", family: "mixtral"},
+	{name: "every expert", family: "mixtral", change: func(s *testmodel.Spec) { s.Experts.Active = 6 }},
+	{name: "a single expert", family: "mixtral", change: func(s *testmodel.Spec) { s.Experts.Count, s.Experts.Active = 1, 1 }},
+	{name: "window of 5", family: "mixtral", only: safetensors, change: func(s *testmodel.Spec) { s.Window = 5 }},
+	{name: "bf16, three parts", family: "mixtral", change: func(s *testmodel.Spec) { s.DType, s.Parts = tensor.BF16, 3 }},
+	{name: "q8_0", family: "mixtral", only: gguf, change: func(s *testmodel.Spec) { s.DType, s.Experts.Inner = tensor.Q8_0, 64 }},
+
+	{name: "three of nine experts", family: "qwen3_moe"},
+	{name: "not normalised", family: "qwen3_moe", only: safetensors, config: map[string]any{"norm_topk_prob": false}},
+	{name: "every second layer dense", family: "qwen3_moe", only: safetensors, change: func(s *testmodel.Spec) { s.Layers, s.Experts.Every = 4, 2 }},
+	{name: "a layer named dense", family: "qwen3_moe", only: safetensors, change: func(s *testmodel.Spec) { s.Experts.Every = 2 }, config: map[string]any{
+		"decoder_sparse_step": 1, "mlp_only_layers": []int{0},
+	}},
+	{name: "window", family: "qwen3_moe", only: safetensors, config: map[string]any{
+		"use_sliding_window": true, "sliding_window": 7, "max_window_layers": 1,
+	}},
+	{name: "fused experts", family: "qwen3_moe", only: safetensors, edit: fuse},
+	{name: "fp8 with block scales", family: "qwen3_moe", only: safetensors, edit: fp8Weights},
+
 	{name: "every fourth layer without rope", family: "smollm3"},
 	{name: "its own layers without rope", family: "smollm3", only: safetensors, config: map[string]any{"no_rope_layers": []int{0, 1, 1, 0}}},
 	{name: "window where there is no rope", family: "smollm3", only: safetensors, config: map[string]any{
@@ -196,7 +215,7 @@ func expected(t *testing.T, m *testmodel.Model, file form) *reference {
 	}
 	if m.DType.BlockLen() > 1 {
 		for name, weight := range r.tensors {
-			if len(weight.Shape) == 2 && weight.Shape[1]%m.DType.BlockLen() == 0 {
+			if len(weight.Shape) == 2 && weight.Shape[1]%m.DType.BlockLen() == 0 && weight.DType == tensor.Invalid {
 				weight.Values = stored(t, m.DType, weight.Values)
 				r.tensors[name] = weight
 			}
@@ -217,8 +236,10 @@ func stored(t *testing.T, d tensor.DType, values []float32) []float32 {
 	return out
 }
 
+// logProbTolerance is of float32 against float64; a wrong term costs more than 1e-3.
+const logProbTolerance = 1e-4
+
 func TestLogProbsAgainstReference(t *testing.T) {
-	const tolerance = 1e-4 // of float32 against float64; a wrong term costs more than 1e-3
 	forEachVariant(t, func(t *testing.T, m *testmodel.Model, file form) {
 		s, r := open(t, file.write(t, m), 2), expected(t, m, file)
 		worst := 0.0
@@ -230,14 +251,14 @@ func TestLogProbsAgainstReference(t *testing.T) {
 				got := logSoftmax(logits[pos*s.vocab : (pos+1)*s.vocab])
 				for i := range want {
 					diff := math.Abs(got[i] - want[i])
-					if !(diff <= tolerance) {
+					if !(diff <= logProbTolerance) {
 						t.Fatalf("%d tokens, row %d: log-probability of token %d is %v, want %v", len(tokens), pos, i, got[i], want[i])
 					}
 					worst = max(worst, diff)
 				}
 			}
 		}
-		t.Logf("largest difference %.2g of %.2g", worst, tolerance)
+		t.Logf("largest difference %.2g of %.2g", worst, logProbTolerance)
 	})
 }
 
@@ -274,7 +295,7 @@ func TestRewind(t *testing.T) {
 func TestBitsOfRoundedActivations(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_1, tensor.BF16} {
 		for _, cache := range []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0} {
-			for _, family := range []string{"llama", "gemma3_text"} {
+			for _, family := range []string{"llama", "gemma3_text", "qwen3_moe"} {
 				spec := testmodel.Family(family)
 				spec.DType, spec.HeadDim = d, 32
 				checkBits(t, testmodel.GGUF(t, spec), mode{false, cache}, randomTokens(70), []int{3}, []int{1, 3, 17})

@@ -51,7 +51,7 @@ func blockScoresDefinition(s *BlockScores, row, head, count int) []float64 {
 }
 
 // randomScores is BlockScores of rows that read 37·row entries of one sequence
-// or the other.
+// or the other, but of one that reads a whole block.
 func randomScores(d tensor.DType, heads, kvHeads, keyDim, valueDim, rows int) BlockScores {
 	s := BlockScores{
 		Heads: heads, KVHeads: kvHeads, KeyDim: keyDim, ValueDim: valueDim, Scale: 0.5, DType: d, Block: 4, Width: 2,
@@ -59,6 +59,9 @@ func randomScores(d tensor.DType, heads, kvHeads, keyDim, valueDim, rows int) Bl
 	}
 	for row := range rows {
 		s.Seqs, s.To = append(s.Seqs, int32(2*row/rows)), append(s.To, int32(37*row))
+	}
+	if rows > 1 {
+		s.To[1] = KVBlock
 	}
 	s.Entries = randomEntries(s.entries(), 1, 37*rows, 37*rows)
 	return s
@@ -149,6 +152,27 @@ func TestBlockScoresRowIndependence(t *testing.T) {
 			}
 		})
 	})
+}
+
+// More rows than there is memory for weights are taken in pieces.
+func TestBlockScoresInPieces(t *testing.T) {
+	const rows, entries = 32, 2000
+	s := BlockScores{
+		Heads: 128, KVHeads: 1, KeyDim: 4, ValueDim: 4, Scale: 1, DType: tensor.F32, Block: 2, Width: 1,
+		Q: random(1, rows*128*4), Seqs: make([]int32, rows), To: slices.Repeat([]int32{entries}, rows),
+	}
+	if lines := rows * s.Heads * entries / KVBlock; lines < 3*scoreMemory/2 {
+		t.Fatalf("%d blocks of weights make no two pieces", lines)
+	}
+	s.Entries = randomEntries(s.entries(), 1, entries)
+	got := scoreBlocks(s, 2)
+	for row := range rows {
+		alone := s
+		alone.Q, alone.Seqs, alone.To = s.Q[row*128*4:][:128*4], s.Seqs[row:][:1], s.To[row:][:1]
+		if want := scoreBlocks(alone, 1)[0]; !sameBits(got[row], want) {
+			t.Errorf("row %d differs from what it has alone", row)
+		}
+	}
 }
 
 // What is not a number stays in the rows that read it.

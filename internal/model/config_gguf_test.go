@@ -83,7 +83,7 @@ func TestConfigOfBothForms(t *testing.T) {
 			if want := spec.Scaling.Original; gguf.Rope.Scaling.Type == "yarn" && gguf.Rope.Scaling.Original != want {
 				t.Errorf("original context %v, want %v", gguf.Rope.Scaling.Original, want)
 			}
-			if want := gguf.MLA != nil || spec.Family == "llama" || spec.Family == "mistral" || spec.Family == "smollm3"; gguf.Rope.Interleaved != want {
+			if want := gguf.MLA != nil || gguf.V4 != nil || spec.Family == "llama" || spec.Family == "mistral" || spec.Family == "mixtral" || spec.Family == "smollm3"; gguf.Rope.Interleaved != want {
 				t.Errorf("interleaved %v, want %v", gguf.Rope.Interleaved, want)
 			}
 		})
@@ -171,6 +171,21 @@ func TestHostileGGUFConfigs(t *testing.T) {
 		{"llama", "llama.context_length", nil, []string{"key llama.context_length is missing"}},
 		{"llama", "llama.feed_forward_length", []int32{1}, []string{"key llama.feed_forward_length"}},
 		{"qwen2", "qwen2.expert_count", uint32(8), []string{"expert_count is 8", "not supported"}},
+		{"llama", "llama.expert_count", uint32(8), []string{"key llama.expert_used_count is missing"}},
+		{"mixtral", "llama.expert_count", uint32(1), []string{"num_experts_per_tok is 2, expected 1 to 1"}},
+		{"mixtral", "llama.expert_count", int32(-6), []string{"key llama.expert_count is -6, expected a positive number"}},
+		{"mixtral", "llama.expert_count", uint32(1 << 30), []string{"number of experts is 1073741824, expected 1 to 4096"}},
+		{"mixtral", "llama.expert_count", "6", []string{"key llama.expert_count", "a 32-bit integer"}},
+		{"mixtral", "llama.expert_used_count", uint32(0), []string{"key llama.expert_used_count is 0, expected a positive number"}},
+		{"mixtral", "llama.expert_used_count", uint32(7), []string{"num_experts_per_tok is 7, expected 1 to 6"}},
+		{"mixtral", "llama.expert_gating_func", uint32(3), []string{"key llama.expert_gating_func is 3, expected 1 (softmax), 2 (sigmoid) or 4 (sqrtsoftplus)"}},
+		{"mixtral", "llama.expert_weights_scale", float32(math.NaN()), []string{"routed_scaling_factor is NaN"}},
+		{"mixtral", "llama.expert_weights_scale", float32(-1), []string{"routed_scaling_factor is -1"}},
+		{"mixtral", "llama.expert_weights_norm", uint32(1), []string{"key llama.expert_weights_norm", "true or false"}},
+		{"mixtral", "llama.expert_group_count", uint32(4), []string{"n_group is 4, expected a divisor of the 6 experts"}},
+		{"mixtral", "llama.expert_shared_count", uint32(1 << 30), []string{"width of shared experts is"}},
+		{"qwen3_moe", "qwen3moe.expert_feed_forward_length", nil, []string{"key qwen3moe.expert_feed_forward_length is missing"}},
+		{"qwen3_moe", "qwen3moe.expert_feed_forward_length", int32(-1), []string{"expert_feed_forward_length is -1, expected a positive number"}},
 		{"llama", "llama.rope.dimension_count", uint32(8), []string{"rope.dimension_count is 8", "16"}},
 		{"llama", "llama.rope.freq_base", float32(math.NaN()), []string{"rope_theta is NaN"}},
 		{"llama", "llama.rope.freq_base", float32(0), []string{"rope_theta is 0"}},

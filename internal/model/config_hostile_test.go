@@ -176,7 +176,7 @@ func checkError(t *testing.T, err error, parts ...string) {
 // FuzzConfig: any config.json gives an error of one line or a Config whose
 // sizes are sound.
 func FuzzConfig(f *testing.F) {
-	for _, family := range []string{"llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma3_text"} {
+	for _, family := range []string{"llama", "mistral", "qwen2", "qwen3", "smollm3", "gemma3_text", "mixtral", "qwen3_moe"} {
 		f.Add(plainJSON(family, nil))
 	}
 	f.Add(plainJSON("mistral", map[string]string{"sliding_window": "16", "head_dim": "128"}))
@@ -185,7 +185,14 @@ func FuzzConfig(f *testing.F) {
 	f.Add(plainJSON("llama", map[string]string{"rope_scaling": `{"rope_type": "yarn", "factor": 4, "mscale": 1, "mscale_all_dim": 1}`}))
 	f.Add(plainJSON("llama", map[string]string{"rope_parameters": `{"type": "llama3", "factor": 8, "rope_theta": 5e5}`}))
 	f.Add(plainJSON("gemma3_text", map[string]string{"rope_parameters": `{"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}`}))
+	f.Add(deepseek4JSON(f, false, nil))
+	f.Add(deepseek4JSON(f, true, nil))
 	f.Add(`{"model_type": "gemma3", "text_config": ` + plainJSON("gemma3_text", nil) + `}`)
+	for _, family := range []string{"deepseek_v2", "deepseek_v3", "deepseek_v32"} {
+		f.Add(deepseekJSON(family, nil))
+	}
+	f.Add(nsaJSON(nil))
+	f.Add(nsaJSON(map[string]string{"block_size": "32", "window_size": "0", "intermediate_size": "512"}))
 	f.Fuzz(func(t *testing.T, data string) {
 		c, err := parse(data)
 		if err != nil {
@@ -213,13 +220,23 @@ func checkSound(t *testing.T, c *Config) {
 			t.Fatalf("unsound: %+v", c)
 		}
 	}
+	if v := c.V4; v != nil {
+		rotated = c.Rope.Dim
+		switch {
+		case c.KVHeads != 1, rotated > c.HeadDim, v.QueryRank < 1, v.OutRank < 1, v.OutGroups < 1, c.Heads%v.OutGroups != 0, c.Window < 1,
+			len(v.Ratios) < c.Layers, v.HashLayers < 0, v.HashLayers > c.Layers, v.IndexDim < rotated, v.IndexHeads < 1, v.IndexTopK < 1,
+			c.MoE == nil, v.Hyper.Validate() != nil:
+			t.Fatalf("unsound: %+v, %+v", c, v)
+		}
+	}
 	switch {
 	case c.Layers > maxLayers, c.Heads%c.KVHeads != 0, rotated%2 != 0, !(c.QueryScale > 0), c.MTPLayers < 0,
 		c.MoE != nil && c.MoE.Validate() != nil, c.Dense != nil && len(c.Dense) != c.Layers+c.MTPLayers,
 		c.NoRope != nil && len(c.NoRope) != c.Layers,
 		c.Sliding != nil && (len(c.Sliding) != c.Layers || c.Window < 1),
 		c.Rope.Validate() != nil, c.Rope.Dim != rotated,
-		c.LocalRope != nil && (c.LocalRope.Validate() != nil || c.LocalRope.Dim != c.HeadDim):
+		c.NSA != nil && (c.NSA.Stride < 1 || c.NSA.Select < c.NSA.Initial+c.NSA.Local || c.NSA.Window < 0),
+		c.LocalRope != nil && (c.LocalRope.Validate() != nil || c.LocalRope.Dim != rotated):
 		t.Fatalf("unsound: %+v", c)
 	}
 	for _, id := range append(c.EOS, max(c.BOS, 0)) {

@@ -80,6 +80,11 @@ type builder struct {
 }
 
 func build(c *Config, f family, source *checkpoint.Checkpoint, o Options) (*decoder, error) {
+	if o.RoundCache {
+		if err := c.checkRounding(); err != nil {
+			return nil, fmt.Errorf("%s: %w", configSource(source), err)
+		}
+	}
 	w := nn.NewLoader(source, o.Packing, float32(c.NormEps))
 	b := &builder{Config: c, Options: o, family: f, weights: w, memory: moe.NewMemory(o.Packer, o.ExpertMemory)}
 	if err := b.ropes(); err != nil {
@@ -220,19 +225,34 @@ func (d *decoder) Embed(step *nn.Step, st *nn.State) error {
 }
 
 func (d *decoder) Hidden(st *nn.State, rows []int, hidden []float32) {
-	mark, n := st.Mark(), d.streams*d.config.Hidden
-	x := hidden
-	if d.collapse != nil {
-		x = st.Take(len(rows) * n)
-	}
-	for i, row := range rows {
-		copy(x[i*n:(i+1)*n], st.X[row*n:])
-	}
-	if d.collapse != nil {
+	if d.collapse == nil {
+		d.copyRows(st, rows, hidden)
+	} else {
+		mark := st.Mark()
+		x := st.Take(len(rows) * d.StateWidth())
+		d.copyRows(st, rows, x)
 		copy(hidden, d.collapse(st, x))
+		st.Release(mark)
 	}
-	st.Release(mark)
 	d.norm.InPlace(st, hidden[:len(rows)*d.config.Hidden])
+}
+
+func (d *decoder) States(st *nn.State, rows []int, states []float32) {
+	if d.collapse == nil {
+		d.Hidden(st, rows, states)
+	} else {
+		d.copyRows(st, rows, states)
+	}
+}
+
+func (d *decoder) StateWidth() int { return d.streams * d.config.Hidden }
+
+// copyRows copies rows of the residual stream, or of all streams.
+func (d *decoder) copyRows(st *nn.State, rows []int, to []float32) {
+	n := d.StateWidth()
+	for i, row := range rows {
+		copy(to[i*n:(i+1)*n], st.X[row*n:])
+	}
 }
 
 func (d *decoder) Logits(st *nn.State, hidden, logits []float32) {

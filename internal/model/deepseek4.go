@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model/attention"
 	"github.com/foretoken/foretoken/internal/model/moe"
@@ -67,6 +69,10 @@ func (b *builder) hyperLayer(w *nn.Loader, i int, hash bool) *hyperLayer {
 
 func deepseek4Finish(b *builder, d *decoder) {
 	d.streams, d.collapse = residual.Streams, b.hyperHead(b.weights.Sub("model.")).Collapse
+	if b.weights.GGUF() {
+		b.refuseMTP()
+		return
+	}
 	for i := range b.MTPLayers {
 		w := b.weights.Sub("model.mtp.%d.", i)
 		if b.MTP {
@@ -74,6 +80,18 @@ func deepseek4Finish(b *builder, d *decoder) {
 		} else {
 			w.Ignore("")
 		}
+	}
+}
+
+// refuseMTP leaves modules of multi-token prediction out that GGUF files have
+// behind the layers: the files lack the weights that collapse their streams.
+func (b *builder) refuseMTP() {
+	for i := b.Layers; i < b.Layers+b.MTPLayers; i++ {
+		b.weights.Sub("model.layers.%d.", i).Ignore("")
+		b.weights.Sub("blk.%d.", i).Ignore("")
+	}
+	if b.MTP && b.MTPLayers > 0 {
+		b.weights.Fail(fmt.Errorf("multi-token prediction of %s is read from safetensors only", b.Architecture))
 	}
 }
 
@@ -120,7 +138,7 @@ func (b *builder) compressedAttention(w *nn.Loader, i int) *attention.Compressed
 		Sinks:    w.Vector("sinks", b.Heads),
 		OutDown:  w.PerHead("o_a_proj", v.OutGroups, v.OutRank, n/v.OutGroups),
 		OutUp:    w.SplitLinear("o_b_proj", b.Hidden, v.OutGroups*v.OutRank, v.OutRank),
-		Heads:    b.Heads, Dim: b.HeadDim, Window: b.Window, Scale: float32(b.QueryScale), RoundFP8: v.Round, Layer: i,
+		Heads:    b.Heads, Dim: b.HeadDim, Window: b.Window, Scale: float32(b.QueryScale), RoundFP8: b.RoundCache, Layer: i,
 	}
 	if ratio > 0 {
 		a.Compressor = compressor(w.Sub("compressor."), b.Hidden, b.HeadDim, ratio, rope)
@@ -132,7 +150,7 @@ func (b *builder) compressedAttention(w *nn.Loader, i int) *attention.Compressed
 			Weights:    w.Linear("weights_proj", v.IndexHeads, b.Hidden),
 			Compressor: compressor(w, b.Hidden, v.IndexDim, ratio, rope),
 			Rope:       rope,
-			Heads:      v.IndexHeads, Dim: v.IndexDim, TopK: v.IndexTopK, RoundFP4: v.Round,
+			Heads:      v.IndexHeads, Dim: v.IndexDim, TopK: v.IndexTopK, RoundFP4: b.RoundCache,
 		}
 	}
 	return a

@@ -126,7 +126,7 @@ func deepseek4GGUF(c *Config, m *ggufConfig) {
 	}
 	c.V4 = v
 	limits := m.floats("swiglu_clamp_exp")
-	if shared := m.floats("swiglu_clamp_shexp"); !slices.Equal(limits, shared) || len(slices.Compact(slices.Clone(limits))) > 1 {
+	if shared := m.floats("swiglu_clamp_shexp"); shared != nil && !slices.Equal(limits, shared) || len(slices.Compact(slices.Clone(limits))) > 1 {
 		m.fail("keys %s.swiglu_clamp_exp and swiglu_clamp_shexp: expected one value for all layers", m.arch)
 		return
 	}
@@ -144,8 +144,9 @@ func deepseek4GGUF(c *Config, m *ggufConfig) {
 	if _, ok := m.source.Info(fmt.Sprintf("blk.%d.nextn.eh_proj.weight", c.Layers-n)); ok && n > 0 && n < c.Layers {
 		c.Layers, c.MTPLayers = c.Layers-n, n
 	}
+	window, theta := m.size("attention.sliding_window", 128), m.floatOr("attention.compress_rope_freq_base", 160000)
 	if m.err == nil {
-		m.err = c.deepseek4(m.size("attention.sliding_window", 128), m.floatOr("attention.compress_rope_freq_base", 160000))
+		m.err = c.deepseek4(window, theta)
 	}
 }
 
@@ -181,8 +182,10 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 		{"index_n_heads", v.IndexHeads, 1, maxWidth},
 		{"index_head_dim", v.IndexDim, c.Rope.Dim, maxWidth},
 		{"hc_mult", v.Hyper.Streams, residual.Streams, residual.Streams},
+		{"hc_sinkhorn_iters", v.Hyper.Iterations, 1, residual.MaxIterations},
 		{"index_topk", v.IndexTopK, 1, math.MaxInt32},
 		{"sliding_window", window, 1, maxWidth},
+		{"moe_intermediate_size", c.MoE.Inner, 1, maxWidth},
 	} {
 		if f.value < f.low || f.value > f.high {
 			if f.low == f.high {
@@ -190,6 +193,12 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 			}
 			return fmt.Errorf("%s is %d, expected %d to %d", f.name, f.value, f.low, f.high)
 		}
+	}
+	if c.Rope.Dim%2 != 0 {
+		return fmt.Errorf("qk_rope_head_dim is %d, expected an even number: rotary embeddings turn pairs", c.Rope.Dim)
+	}
+	if eps := v.Hyper.Eps; !(eps > 0 && eps < 1) {
+		return fmt.Errorf("hc_eps is %v, expected a number between 0 and 1", eps)
 	}
 	if c.Heads%v.OutGroups != 0 {
 		return fmt.Errorf("num_attention_heads is %d, expected a multiple of o_groups %d", c.Heads, v.OutGroups)
@@ -204,8 +213,5 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 		}
 	}
 	c.MoE.Vocab = c.Vocab
-	if err := v.Hyper.Validate(); err != nil {
-		return fmt.Errorf("hc_sinkhorn_iters, hc_eps: %w", err)
-	}
-	return nil
+	return v.Hyper.Validate()
 }

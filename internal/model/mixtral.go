@@ -30,7 +30,7 @@ func mixtralConfig(c *Config, hf *hfConfig) error {
 	}
 	c.MoE = &moe.Config{
 		Experts: experts, Active: or(f.NumExpertsPerTok, 2), Inner: c.Intermediate,
-		Scoring: moe.Softmax, Normalize: true, Scale: 1,
+		Scoring: moe.Softmax, GroupTop: 1, Normalize: true, Scale: 1,
 	}
 	return mistralConfig(c, hf)
 }

@@ -25,6 +25,11 @@ type Model interface {
 	Hidden(st *nn.State, rows []int, hidden []float32)
 	// Logits maps hidden [n, hidden] to logits [n, vocab].
 	Logits(st *nn.State, hidden, logits []float32)
+	// States writes what modules of multi-token prediction read of the given rows,
+	// [len(rows), StateWidth]: what Hidden does or, with hyper-connections, all
+	// streams of the last layer.
+	States(st *nn.State, rows []int, states []float32)
+	StateWidth() int
 	// MTP lists the modules of multi-token prediction, if Options ask for them.
 	MTP() []*MTP
 	// Cache says what each layer keeps, and behind them each module of MTP.
@@ -53,6 +58,12 @@ type Options struct {
 	// for comparison. What is cached is not bit for bit the same: prefixes are
 	// shared only among processes that agree.
 	MLAExpanded bool
+	// RoundCache rounds what DeepSeek V3.2 and V4 were trained to have rounded, as
+	// their own code does: V3.2's index queries and keys to fp8; of V4 keys, which
+	// are values too, and compressed entries to fp8 but for their rotated values,
+	// index queries and keys to fp4. What is cached differs: prefixes are shared
+	// only among processes that agree. Other models are refused.
+	RoundCache bool
 	// MTP loads modules of multi-token prediction, where the model has any.
 	MTP bool
 }
@@ -105,8 +116,16 @@ var families = map[string]family{
 	"deepseek4":    deepseek4,
 }
 
+// refused says why models are not supported whose names look as if they were.
+var refused = map[string]string{
+	"deepseek_v41": "it is another architecture than deepseek_v4: its hyper-connections lag by a sublayer, layers share compressed entries, and it reads tables of n-grams",
+}
+
 func findFamily(name string) (family, error) {
 	f, ok := families[name]
+	if why := refused[name]; why != "" {
+		return family{}, fmt.Errorf("architecture %q is not supported: %s", name, why)
+	}
 	if !ok {
 		known := slices.Sorted(maps.Keys(families))
 		return family{}, fmt.Errorf("architecture %.40q is not supported; supported are %s", name, strings.Join(known, ", "))

@@ -21,10 +21,10 @@ type MTP struct {
 }
 
 // Forward computes a step whose tokens each follow the row's position: row i of
-// states [rows, hidden] is what Model.Hidden gives at Positions[i], and
+// states [rows, StateWidth] is what Model.States gives at Positions[i], and
 // Tokens[i] the token at Positions[i]+1. states must not be workspace of st.
-// The results are asked for with Hidden and Logits; the states of several
-// modules are chained by giving Hidden of one to the next.
+// The results are asked for with Hidden and Logits; several modules are chained
+// by giving States of one to the next.
 func (m *MTP) Forward(step *nn.Step, st *nn.State, states []float32) error {
 	if err := m.Embed(step, st); err != nil {
 		return err

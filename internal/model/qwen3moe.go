@@ -41,7 +41,7 @@ func qwen3MoEConfig(c *Config, hf *hfConfig) error {
 	}
 	c.MoE = &moe.Config{
 		Experts: experts, Active: or(f.NumExpertsPerTok, 8), Inner: or(f.MoEIntermediateSize, 768),
-		Scoring: moe.Softmax, Normalize: f.NormTopKProb, Scale: 1,
+		Scoring: moe.Softmax, GroupTop: 1, Normalize: f.NormTopKProb, Scale: 1,
 	}
 	step := or(f.DecoderSparseStep, 1)
 	if step < 1 {

@@ -22,11 +22,14 @@ func (s Spec) config() map[string]any {
 		"eos_token_id":            EOS,
 		"torch_dtype":             "float32",
 	}
-	if s.HeadDim*s.Heads != s.Hidden || s.Family == "qwen3" {
+	if s.HeadDim*s.Heads != s.Hidden || strings.HasPrefix(s.Family, "qwen3") {
 		c["head_dim"] = s.HeadDim // else files leave it to be hidden / heads
 	}
 	if s.latent() {
 		s.deepseekConfig(c)
+	}
+	if s.mixed() {
+		s.mixtureConfig(c)
 	}
 	if s.compressed() {
 		s.compressedConfig(c)
@@ -36,12 +39,12 @@ func (s Spec) config() map[string]any {
 		s.nsaConfig(c)
 	case "llama":
 		c["attention_bias"], c["mlp_bias"] = s.Bias, s.Bias
-	case "mistral":
+	case "mistral", "mixtral":
 		c["sliding_window"] = nil
 		if s.Window > 0 {
 			c["sliding_window"] = s.Window
 		}
-	case "qwen2", "qwen3":
+	case "qwen2", "qwen3", "qwen3_moe":
 		c["use_sliding_window"] = false
 	case "smollm3":
 		flags := make([]int, s.Layers) // 1: the layer does rotate
@@ -90,8 +93,10 @@ const (
 // arch is general.architecture.
 func (s Spec) arch() string {
 	switch s.Family {
-	case "mistral":
+	case "mistral", "mixtral":
 		return "llama"
+	case "qwen3_moe":
+		return "qwen3moe"
 	case "deepseek_v2", "deepseek_v3":
 		return "deepseek2"
 	case "deepseek_v32":

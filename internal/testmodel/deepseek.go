@@ -18,7 +18,7 @@ type Experts struct {
 	Shared               int // how many of Inner's width are always active
 	Groups, ActiveGroups int
 	FirstDense           int // layers before have none
-	Every                int // of the others, those at multiples have some; 0: all (all that GGUF can say)
+	Every                int // of the others, those at multiples have some (qwen3_moe: the last of every so many); 0: all (all that GGUF can say)
 	Scoring              string
 	Method               string
 	Normalize            bool

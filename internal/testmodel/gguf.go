@@ -57,6 +57,9 @@ func (s Spec) metadata() []checkpoint.Pair {
 	if s.latent() {
 		s.deepseekMetadata(own)
 	}
+	if s.mixed() {
+		s.mixtureMetadata(own)
+	}
 	if s.compressed() {
 		s.compressedMetadata(own)
 	}
@@ -78,8 +81,10 @@ func (s Spec) metadata() []checkpoint.Pair {
 // it if it has several parts.
 func (m *Model) WriteGGUF(path string) error {
 	switch {
-	case m.Family == "mistral" && m.Window > 0:
-		return fmt.Errorf("%s: a GGUF file cannot give mistral a sliding window", path)
+	case (m.Family == "mistral" || m.Family == "mixtral") && m.Window > 0:
+		return fmt.Errorf("%s: a GGUF file cannot give %s a sliding window", path, m.Family)
+	case m.Family == "qwen3_moe" && m.Experts.Every > 1:
+		return fmt.Errorf("%s: a GGUF file of %s has experts in every layer", path, m.Family)
 	case m.Family == "nsa":
 		return fmt.Errorf("%s: there is no GGUF form of nsa", path)
 	case m.compressed() && m.MTP > 0:

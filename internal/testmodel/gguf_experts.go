@@ -5,9 +5,13 @@ import (
 	"strings"
 )
 
+// mixtralNames turns Mixtral's names into those of other mixtures.
+var mixtralNames = strings.NewReplacer(".block_sparse_moe.", ".mlp.", ".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
+
 // Stacked is the name of the tensor in which a GGUF file has one of a layer's
 // experts, before it is translated; that of the tensor itself if it is none.
 func Stacked(name string) string {
+	name = mixtralNames.Replace(name)
 	layer, rest, ok := strings.Cut(name, ".mlp.experts.")
 	if _, projection, numbered := strings.Cut(rest, "."); ok && numbered {
 		return layer + ".mlp.experts." + projection
@@ -20,6 +24,7 @@ func Stacked(name string) string {
 func stackExperts(tensors []Tensor) []Tensor {
 	var out []Tensor
 	for _, t := range tensors {
+		t.Name = mixtralNames.Replace(t.Name)
 		name := Stacked(t.Name)
 		if name == t.Name {
 			out = append(out, t)

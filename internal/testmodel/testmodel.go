@@ -30,7 +30,7 @@ type Spec struct {
 	Tied   bool    // the head is the embedding
 	Bias   bool    // llama: every projection has a bias; qwen2 always has those of q, k and v
 	Eps    float64 // of all norms
-	Window int     // gemma3_text: of sliding layers; mistral: of all layers, 0: none (GGUF has no such key); nsa: 0: none
+	Window int     // gemma3_text: of sliding layers; mistral, mixtral: of all layers, 0: none (GGUF has no such key); nsa: 0: none
 	Every  int     // gemma3_text: every n-th layer sees everything; smollm3: every n-th does not rotate (GGUF: 4)
 
 	Latent     Latent     // of DeepSeek's families
@@ -70,7 +70,10 @@ var families = map[string]Spec{
 // Families lists the names that Family knows, of families that have both forms.
 func Families() []string { return slices.Sorted(maps.Keys(families)) }
 
-func init() { maps.Copy(families, deepseek) }
+func init() {
+	maps.Copy(families, mixtures)
+	maps.Copy(families, deepseek)
+}
 
 // Family returns a complete Spec of a family: F32, one file.
 func Family(name string) Spec {

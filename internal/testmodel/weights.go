@@ -52,7 +52,7 @@ func (s Spec) tensors() []Tensor {
 		} else {
 			w.norm("post_attention_layernorm", s.Hidden, s.normMean())
 		}
-		if s.Family == "qwen3" || s.Family == "gemma3_text" {
+		if strings.HasPrefix(s.Family, "qwen3") || s.Family == "gemma3_text" {
 			w.norm("self_attn.q_norm", s.HeadDim, s.normMean()+1)
 			w.norm("self_attn.k_norm", s.HeadDim, s.normMean()+1)
 		}
@@ -64,6 +64,10 @@ func (s Spec) tensors() []Tensor {
 		// What layers add outweighs the embedding, else models whose head is
 		// the embedding would repeat themselves.
 		w.linear("self_attn.o_proj", s.Hidden, q, 2, s.Bias)
+		if s.hasMixture(i) {
+			s.mixture(w)
+			continue
+		}
 		w.linear("mlp.gate_proj", s.Intermediate, s.Hidden, 1, s.Bias)
 		w.linear("mlp.up_proj", s.Intermediate, s.Hidden, 1, s.Bias)
 		w.linear("mlp.down_proj", s.Hidden, s.Intermediate, 2, s.Bias)

@@ -162,10 +162,15 @@ func (a *Compressed) output(st *nn.State, o []float32, rows int) []float32 {
 	return a.OutUp.Forward(st, low)
 }
 
+// FP8Block is how many values of a vector share a scale.
+const FP8Block = 64
+
 // roundEntries rounds all but the last rotated values of vectors of dim.
 func roundEntries(st *nn.State, x []float32, dim, rotated int) {
-	const block = 64
-	for ; len(x) > 0; x = x[dim:] {
-		st.Pool.RoundE4M3(x[:dim-rotated], block)
-	}
+	mark, n, rows := st.Mark(), dim-rotated, len(x)/dim
+	plain := st.Take(rows * n)
+	st.Pool.Move(vectors(plain, n, 0), vectors(x, dim, 0), rows, 1, n)
+	st.Pool.RoundE4M3(plain, FP8Block)
+	st.Pool.Move(vectors(x, dim, 0), vectors(plain, n, 0), rows, 1, n)
+	st.Release(mark)
 }

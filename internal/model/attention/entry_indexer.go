@@ -19,7 +19,7 @@ type EntryIndexer struct {
 	Rope       *nn.Rope
 
 	Heads, Dim, TopK int
-	RoundFP4         bool // round queries and keys as training did, in blocks of 32
+	RoundFP4         bool // round queries and keys as training did
 
 	q, w   []float32 // of the step's rows
 	scores [][]float32
@@ -43,12 +43,14 @@ func (n *EntryIndexer) project(st *nn.State, x, low []float32) {
 // round rotates vectors by Hadamard's matrix, which spreads outliers and
 // changes no products, and rounds them to fp4.
 func (n *EntryIndexer) round(st *nn.State, x []float32) {
-	const block = 32
 	if n.RoundFP4 {
 		st.Pool.Hadamard(x, n.Dim)
-		st.Pool.RoundE2M1(x, block)
+		st.Pool.RoundE2M1(x, FP4Block)
 	}
 }
+
+// FP4Block is how many values of a query or key share a scale.
+const FP4Block = 32
 
 // store adds the keys of the entries that rows [from, to) complete.
 func (n *EntryIndexer) store(step *nn.Step, st *nn.State, keys, inputs *kvcache.View, from, to int) {

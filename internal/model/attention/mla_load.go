@@ -76,7 +76,7 @@ func LoadIndexer(w *nn.Loader, c *IndexerConfig, rank, hidden int) *Indexer {
 		IndexerConfig: *c,
 		Q:             w.Linear("wq_b", c.Heads*c.Dim, rank),
 		K:             w.Linear("wk", c.Dim, hidden),
-		W:             &nn.Linear{Weight: w.PackExact(w.Matrix("weights_proj.weight", c.Heads, hidden), 0)},
+		W:             w.ExactLinear("weights_proj", c.Heads, hidden),
 		KNorm:         w.Vector("k_norm.weight", c.Dim),
 		KBias:         w.Vector("k_norm.bias", c.Dim),
 	}

@@ -212,6 +212,38 @@ func TestNSABits(t *testing.T) {
 	}
 }
 
+// A row that is not finite spoils itself and rows that attend to it: none before
+// it, and no sequence that gets its pages later.
+func TestNSANonFinite(t *testing.T) {
+	const bad = 29 // completes no block: its own position is what rows read
+	for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+		for _, c := range []NSAConfig{small, plain} {
+			e := newNSAExample(10, c, 4, 2, 16, 16, 60, 0)
+			broken := newNSAExample(10, c, 4, 2, 16, 16, 60, 0)
+			for _, x := range [][]float32{broken.q, broken.k, broken.v} {
+				n := len(x) / e.tokens
+				copy(x[bad*n:], slices.Repeat([]float32{value}, n))
+			}
+			r := e.open(t, 2, tensor.F32)
+			var table kvcache.Table
+			want := r.attendRows(t, &table, e, 0, e.tokens)
+			r.cache.Release(&table)
+			n := bad * e.heads * e.valueDim
+			got := r.attendRows(t, &table, broken, 0, e.tokens)
+			if !slices.Equal(got[:n], want[:n]) {
+				t.Errorf("%+v, %v: rows before it changed", c, value)
+			}
+			if own := got[n]; own == own {
+				t.Errorf("%+v, %v: its own row is %v, expected NaN", c, value, own)
+			}
+			r.cache.Release(&table)
+			if got := r.attendRows(t, &table, e, 0, e.tokens); !slices.Equal(got, want) {
+				t.Errorf("%+v, %v: the next sequence in its pages changed", c, value)
+			}
+		}
+	}
+}
+
 // Once memory has grown, decoding allocates nothing, whether it completes a
 // block or not.
 func TestNSAAllocatesNothing(t *testing.T) {

@@ -29,8 +29,9 @@ func Load(w *nn.Loader, c *Config, hidden int, m *Memory) *MoE {
 		l.table = w.Indices("gate.tid2eid", c.Vocab, c.Active, c.Experts)
 	}
 	l.experts = readExperts(w, c, hidden)
+	m.share = float64(c.Active) / float64(c.Experts)
 	for i := range l.experts {
-		m.add(w, &l.experts[i], c.Active, c.Experts)
+		m.load(w, &l.experts[i])
 	}
 	if c.Shared > 0 {
 		l.shared = w.Sub("shared_experts.").GatedMLP(hidden, c.Shared, l.activation)
@@ -61,7 +62,7 @@ func readExperts(w *nn.Loader, c *Config, hidden int) []expert {
 			}
 		}
 		put(2, w.Stack("experts.down_proj", c.Experts, hidden, c.Inner))
-	case w.Has("experts.gate_proj.weight"):
+	case w.GGUF() || w.Has("experts.gate_proj.weight"):
 		put(0, w.Stack("experts.gate_proj.weight", c.Experts, c.Inner, hidden))
 		put(1, w.Stack("experts.up_proj.weight", c.Experts, c.Inner, hidden))
 		put(2, w.Stack("experts.down_proj.weight", c.Experts, hidden, c.Inner))

@@ -55,16 +55,9 @@ type form struct {
 	slots    []*slot
 }
 
-// add takes in an expert of a layer in which active of n experts work on a token.
-func (m *Memory) add(w *nn.Loader, e *expert, active, n int) {
-	m.share = float64(active) / float64(n)
-	i := slices.IndexFunc(m.forms, func(f *form) bool { return alike(f.matrices, e.matrices) })
-	if i < 0 {
-		i = len(m.forms)
-		m.forms = append(m.forms, &form{matrices: e.matrices})
-	}
-	e.form = m.forms[i]
-	e.form.experts++
+// load packs an expert, or leaves it in the file until it is needed.
+func (m *Memory) load(w *nn.Loader, e *expert) {
+	m.add(e)
 	if m.packer != nil && m.limit == 0 {
 		e.slot = &slot{owner: e}
 		e.form.slots = append(e.form.slots, e.slot)
@@ -76,6 +69,17 @@ func (m *Memory) add(w *nn.Loader, e *expert, active, n int) {
 			w.Leave(matrix)
 		}
 	}
+}
+
+// add counts an expert as one of its form.
+func (m *Memory) add(e *expert) {
+	i := slices.IndexFunc(m.forms, func(f *form) bool { return alike(f.matrices, e.matrices) })
+	if i < 0 {
+		i = len(m.forms)
+		m.forms = append(m.forms, &form{matrices: e.matrices})
+	}
+	e.form = m.forms[i]
+	e.form.experts++
 }
 
 // alike reports whether the matrices of two experts are packed alike.
@@ -112,12 +116,10 @@ func (m *Memory) Reserve() error {
 	if least > m.limit {
 		return fmt.Errorf("memory for experts: %d bytes, expected at least %d, which hold one of each form", m.limit, least)
 	}
-	part := 1.0 // of the others, the same of each form
-	if all > m.limit {
-		part = float64(m.limit-least) / float64(all-least)
-	}
+	// What is left is shared out so that the same part of each form is packed.
 	for _, f := range m.forms {
-		if err := m.reserve(f, int(part*float64(f.experts-1))); err != nil {
+		n := min(m.limit, all) - least
+		if err := m.reserve(f, int(n*int64(f.experts-1)/max(1, all-least))); err != nil {
 			return err
 		}
 	}

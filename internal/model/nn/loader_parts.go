@@ -9,8 +9,16 @@ func (l *Loader) PerHead(name string, heads, out, in int) PerHead {
 	if m == nil {
 		return nil
 	}
+	if m.Scales != nil && out%m.Scales.BlockRows != 0 && l.Packer != nil {
+		if l.Fail(l.source.Guard(func() error { m = m.Floats(); return nil })); l.err != nil { // layers do not begin where scales do
+			return nil
+		}
+	}
 	layers := make(PerHead, heads)
 	for h := range layers {
+		if l.Packer == nil {
+			continue
+		}
 		part, err := m.Slice(h*out, (h+1)*out)
 		if err != nil {
 			l.Fail(err)

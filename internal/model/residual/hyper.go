@@ -37,8 +37,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("hyper-connections have %d streams, expected %d", c.Streams, Streams)
 	case c.Hidden <= 0 || c.Hidden%8 != 0:
 		return fmt.Errorf("hidden size with hyper-connections is %d, expected a multiple of 8", c.Hidden)
-	case c.Iterations < 1 || c.Iterations > maxIterations:
-		return fmt.Errorf("hyper-connections have %d Sinkhorn iterations, expected 1 to %d", c.Iterations, maxIterations)
+	case c.Iterations < 1 || c.Iterations > MaxIterations:
+		return fmt.Errorf("hyper-connections have %d Sinkhorn iterations, expected 1 to %d", c.Iterations, MaxIterations)
 	}
 	for _, e := range []struct {
 		name  string
@@ -51,8 +51,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// maxIterations bounds the time of a row; they converge in a few.
-const maxIterations = 1000
+// MaxIterations bounds the time of a row; Sinkhorn–Knopp converges in a few.
+const MaxIterations = 1000
 
 // Hyper connects a sublayer f to the streams x as manifold-constrained
 // hyper-connections do (mHC, arXiv 2512.24880):

@@ -1,0 +1,26 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/foretoken/foretoken/internal/model/attention"
+)
+
+// checkRounding reports why Options.RoundCache cannot be honoured.
+func (c *Config) checkRounding() error {
+	switch {
+	case c.V4 != nil:
+		if n := c.HeadDim - c.Rope.Dim; n%attention.FP8Block != 0 {
+			return fmt.Errorf("head_dim less qk_rope_head_dim is %d, expected blocks of %d to round caches in", n, attention.FP8Block)
+		}
+		if n := c.V4.IndexDim; n < attention.FP4Block || n&(n-1) != 0 {
+			return fmt.Errorf("index_head_dim is %d, expected a power of two from %d on to round caches", n, attention.FP4Block)
+		}
+		return nil
+	case c.Indexer != nil:
+		x := *c.Indexer
+		x.FP8 = true
+		return x.Validate(c.MLA.RopeDim)
+	}
+	return fmt.Errorf("caches of %s are not rounded: expected DeepSeek V3.2 or V4", c.Architecture)
+}
