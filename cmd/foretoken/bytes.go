@@ -17,9 +17,9 @@ func (n *byteCount) UnmarshalText(text []byte) error {
 		number, unit = number[:i], strings.ToLower(strings.TrimSpace(number[i:]))
 	}
 	base := 1000.0
-	unit = strings.TrimSuffix(unit, "b")
-	if strings.HasSuffix(unit, "i") {
-		base, unit = 1024, strings.TrimSuffix(unit, "i")
+	unit, binary := strings.CutSuffix(strings.TrimSuffix(unit, "b"), "i")
+	if binary {
+		base = 1024
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	exponent := 1 + strings.Index("kmgt", unit)

@@ -9,7 +9,9 @@ import (
 // on the left; on the right the names that all other models have.
 var mixtralNames = [][2]string{
 	{".block_sparse_moe.", ".mlp."},
-	{".w1.", ".gate_proj."}, {".w2.", ".down_proj."}, {".w3.", ".up_proj."},
+	{".w1.", ".gate_proj."},
+	{".w2.", ".down_proj."},
+	{".w3.", ".up_proj."},
 }
 
 // mixtralName turns a name of Mixtral's files into the canonical one; other names

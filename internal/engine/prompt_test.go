@@ -150,7 +150,7 @@ func TestAnswer(t *testing.T) {
 		"Q</think>": {Role: "assistant", Content: "r</think>A"},
 	} {
 		var ids []int32
-		for _, letter := range strings.Split(prompt, "") {
+		for letter := range strings.SplitSeq(prompt, "") {
 			id, ok := e.tokenizer.ID(letter)
 			if !ok {
 				t.Fatalf("no token for %s", letter)

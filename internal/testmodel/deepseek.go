@@ -2,6 +2,7 @@ package testmodel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -60,15 +61,13 @@ func (s Spec) latent() bool { return s.Latent.Rank > 0 }
 func (s Spec) deepseekConfig(c map[string]any) {
 	l, e := s.Latent, s.Experts
 	delete(c, "head_dim")
-	for key, value := range map[string]any{
+	maps.Copy(c, map[string]any{
 		"q_lora_rank": nil, "kv_lora_rank": l.Rank, "qk_nope_head_dim": l.NopeDim, "qk_rope_head_dim": l.RopeDim, "v_head_dim": l.ValueDim,
 		"n_routed_experts": e.Count, "num_experts_per_tok": e.Active, "moe_intermediate_size": e.Inner, "n_shared_experts": e.Shared,
 		"n_group": max(e.Groups, 1), "topk_group": max(e.ActiveGroups, 1), "scoring_func": e.Scoring, "topk_method": e.Method,
 		"norm_topk_prob": e.Normalize, "routed_scaling_factor": e.Scale, "first_k_dense_replace": e.FirstDense, "moe_layer_freq": max(e.Every, 1),
 		"num_nextn_predict_layers": s.MTP,
-	} {
-		c[key] = value
-	}
+	})
 	if l.QueryRank > 0 {
 		c["q_lora_rank"] = l.QueryRank
 	}

@@ -53,16 +53,14 @@ func (s Spec) compressed() bool { return s.Compressed.Groups > 0 }
 func (s Spec) compressedConfig(c map[string]any) {
 	l, e, v := s.Latent, s.Experts, s.Compressed
 	delete(c, "intermediate_size")
-	for key, value := range map[string]any{
+	maps.Copy(c, map[string]any{
 		"head_dim": s.HeadDim, "q_lora_rank": l.QueryRank, "o_groups": v.Groups, "o_lora_rank": v.Rank,
 		"sliding_window": s.Window, "compress_rope_theta": v.CompressTheta, "swiglu_limit": v.Limit,
 		"index_n_heads": l.IndexHeads, "index_head_dim": l.IndexDim, "index_topk": l.TopK,
 		"n_routed_experts": e.Count, "num_experts_per_tok": e.Active, "moe_intermediate_size": e.Inner, "n_shared_experts": e.Shared,
 		"scoring_func": e.Scoring, "topk_method": e.Method, "norm_topk_prob": e.Normalize, "routed_scaling_factor": e.Scale,
 		"hc_mult": streams, "hc_sinkhorn_iters": sinkhorn, "hc_eps": hyperEps, "num_nextn_predict_layers": s.MTP,
-	} {
-		c[key] = value
-	}
+	})
 	if v.Native {
 		s.nativeConfig(c)
 		return

@@ -315,7 +315,8 @@ func TestPromptRefuses(t *testing.T) {
 		{option("drop_thinking", 1), both, "template variable drop_thinking: expected true or false"},
 		{option("documents", image), both, "template variable documents: this model has no chat template; it knows thinking, enable_thinking, reasoning_effort, drop_thinking and add_default_bos_token"},
 		{
-			chat.Conversation{Messages: []chat.Message{ask}, Kwargs: chat.NewObject("thinking", true, "enable_thinking", false)}, both,
+			chat.Conversation{Messages: []chat.Message{ask}, Kwargs: chat.NewObject("thinking", true, "enable_thinking", false)},
+			both,
 			"template variables thinking and enable_thinking contradict each other",
 		},
 		{one(chat.Message{Role: "critic", Content: "x"}), both, "message 1 (critic): this model knows no such role"},
@@ -333,40 +334,49 @@ func TestPromptRefuses(t *testing.T) {
 		{one(with(ask, "wo_eos", "yes")), both, "message 1 (user): wo_eos: expected true or false"},
 		{chat.Conversation{Messages: []chat.Message{ask}, Tools: []chat.Value{1}}, both, "tool 1: expected an object with a function, an object itself"},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, with(chat.System("S"), "tools", chat.NewList(weather))}, Tools: []chat.Value{weather}}, both,
+			chat.Conversation{Messages: []chat.Message{ask, with(chat.System("S"), "tools", chat.NewList(weather))}, Tools: []chat.Value{weather}},
+			both,
 			"message 2 (system): both it and the conversation have tools",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", chat.ToolCall{Name: "f", Arguments: "{x"})}}, only32,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", chat.ToolCall{Name: "f", Arguments: "{x"})}},
+			only32,
 			"message 2 (assistant): tool call 1 (f): arguments: json: offset 1: expected a key",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", chat.ToolCall{Name: "f", Arguments: "[1]"})}}, only32,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", chat.ToolCall{Name: "f", Arguments: "[1]"})}},
+			only32,
 			"message 2 (assistant): tool call 1 (f): arguments: expected a JSON object",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A")}, Kwargs: thinking}, only32,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A")}, Kwargs: thinking},
+			only32,
 			"message 2 (assistant): expected reasoning_content or tool_calls: in thinking mode every answer since the last message of the user has them",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", call), chat.ToolResult("a", "f", "1"), chat.ToolResult("a", "f", "2")}}, only32,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("", call), chat.ToolResult("a", "f", "1"), chat.ToolResult("a", "f", "2")}},
+			only32,
 			"message 4 (tool): it answers none of the 1 calls before it",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{chat.Assistant("", call), ask, chat.ToolResult("a", "f", "1")}}, only32,
+			chat.Conversation{Messages: []chat.Message{chat.Assistant("", call), ask, chat.ToolResult("a", "f", "1")}},
+			only32,
 			"message 3 (tool): it answers none of the 0 calls before it",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{chat.Assistant("", call, call), chat.ToolResult("a", "f", "1")}, AddGenerationPrompt: true}, only32,
+			chat.Conversation{Messages: []chat.Message{chat.Assistant("", call, call), chat.ToolResult("a", "f", "1")}, AddGenerationPrompt: true},
+			only32,
 			"message 2 (tool) is the last one, and leaves nothing for the model to say",
 		},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A")}, AddGenerationPrompt: true}, both,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A")}, AddGenerationPrompt: true},
+			both,
 			"message 2 (assistant) is the last one, and leaves nothing for the model to say",
 		},
 		{chat.Conversation{Messages: []chat.Message{ask}, ContinueFinalMessage: true}, both, "continue_final_message: the last message has no text to continue"},
 		{
-			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A", call)}, ContinueFinalMessage: true}, both,
+			chat.Conversation{Messages: []chat.Message{ask, chat.Assistant("A", call)}, ContinueFinalMessage: true},
+			both,
 			"continue_final_message: the last message has no text to continue",
 		},
 	} {
