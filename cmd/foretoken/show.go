@@ -35,12 +35,15 @@ func (c *showCmd) Run() error {
 	}
 	if c.Template {
 		if source == "" {
+			if e.HasTemplate() {
+				return fmt.Errorf("%s has no chat template: conversations are in its family's own encoding", c.Model)
+			}
 			return fmt.Errorf("%s has no chat template", c.Model)
 		}
 		_, err := io.WriteString(os.Stdout, source)
 		return err
 	}
-	d := description{Model: c.Model, Path: path, Template: source != ""}
+	d := description{Model: c.Model, Path: path, Template: e.HasTemplate()}
 	if err := d.read(e); err != nil {
 		return err
 	}

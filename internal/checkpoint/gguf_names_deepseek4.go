@@ -3,7 +3,7 @@ package checkpoint
 // deepseek4GGUFNames: Hugging Face names some tensors without a suffix.
 var deepseek4GGUFNames = ggufNames{
 	model: llamaNames.model,
-	layer: map[string]string{
+	layer: with(expertTensors, map[string]string{
 		"attn_norm":      "input_layernorm",
 		"attn_q_a":       "self_attn.q_a_proj",
 		"attn_q_a_norm":  "self_attn.q_a_norm",
@@ -22,15 +22,8 @@ var deepseek4GGUFNames = ggufNames{
 		"indexer_compressor_gate": "self_attn.compressor.indexer.gate_proj",
 		"indexer_compressor_norm": "self_attn.compressor.indexer.kv_norm",
 
-		"ffn_norm":       "post_attention_layernorm",
-		"ffn_gate_inp":   "mlp.gate",
-		"ffn_gate_exps":  "mlp.experts.gate_proj",
-		"ffn_up_exps":    "mlp.experts.up_proj",
-		"ffn_down_exps":  "mlp.experts.down_proj",
-		"ffn_gate_shexp": "mlp.shared_experts.gate_proj",
-		"ffn_up_shexp":   "mlp.shared_experts.up_proj",
-		"ffn_down_shexp": "mlp.shared_experts.down_proj",
-	},
+		"ffn_norm": "post_attention_layernorm",
+	}),
 	exact: map[string]string{
 		"attn_sinks.weight":             "self_attn.sinks",
 		"attn_compressor_ape.weight":    "self_attn.compressor.position_bias",
