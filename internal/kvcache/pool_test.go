@@ -171,6 +171,20 @@ func TestPlacesAreApart(t *testing.T) {
 	}
 }
 
+// A page has whole blocks and whole entries of every store; rings do not count.
+func TestPageSize(t *testing.T) {
+	for want, stores := range map[int]LayerSpec{
+		32:  {{Heads: 1, KeyDim: 1}, {Layout: Rows, Heads: 1, KeyDim: 1, Every: 16}, {Layout: Rows, Heads: 1, KeyDim: 1, Ring: 100}},
+		64:  {{Layout: Rows, Heads: 1, KeyDim: 1, Every: 64}},
+		96:  {{Layout: Rows, Heads: 1, KeyDim: 1, Every: 3}},
+		128: {{Heads: 1, KeyDim: 1, Every: 4}},
+	} {
+		if got := newPool(t, []LayerSpec{stores}, tensor.F32, 1).PageSize(); got != want {
+			t.Errorf("%v: pages of %d positions, want %d", stores, got, want)
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for d, want := range map[tensor.DType][2]int{
 		// 32/4 + 64/4 + 2·96 + 96 + 32/128 values a token; 84 windows of 32 values, 72 inputs of 12 floats
