@@ -13,7 +13,7 @@ import (
 type benchCmd struct {
 	Model string `arg:"" name:"MODEL" help:"Model to measure."`
 
-	Prefill []int `placeholder:"N" default:"512" env:"FORETOKEN_BENCH_PREFILL" help:"Lengths of prompts, by default 512. 0: none."`
+	Prefill []int `placeholder:"N" env:"FORETOKEN_BENCH_PREFILL" help:"Lengths of prompts, by default 512, or less where the model does not go so far. 0: none."`
 	Decode  int   `placeholder:"N" default:"128" env:"FORETOKEN_BENCH_DECODE" help:"Tokens to generate, by default 128. 0: none."`
 	Verify  []int `placeholder:"N" default:"1,2,4,8,16" env:"FORETOKEN_BENCH_VERIFY" help:"Tokens to verify in one forward, by default 1, 2, 4, 8 and 16. 0: none."`
 	Context []int `placeholder:"N" env:"FORETOKEN_BENCH_CONTEXT" help:"Tokens that precede generation and verification, by default 0 and, where the model goes so far, 2048."`
@@ -57,6 +57,12 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	o := bench.Options{
 		Prefill: positive(c.Prefill), Decode: c.Decode, Contexts: c.Context, Batches: c.Batch, Verify: positive(c.Verify), Runs: c.Runs,
 		Progress: func(done, total int) { p.step("measuring", int64(done), int64(total)) },
+	}
+	if c.Prefill == nil {
+		o.Prefill = []int{512}
+		if left := e.MaxModelLen() - 2*c.Decode; left < 512 && left > 0 {
+			o.Prefill = []int{left} // beside the tokens to generate
+		}
 	}
 	if o.Contexts == nil {
 		o.Contexts = []int{0, 2048}

@@ -383,7 +383,7 @@ func TestEmbed(t *testing.T) {
 
 func TestOpenRefusesOptions(t *testing.T) {
 	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
-	for _, o := range []Options{{DType: "int4"}, {KVCacheDType: "q3"}, {MaxModelLen: -1}, {MaxModelLen: 1 << 30}, {Threads: 1 << 40}, {MLA: "both"}, {RoundCache: true}} {
+	for _, o := range []Options{{DType: "int4"}, {KVCacheDType: "q3"}, {MaxModelLen: -1}, {MaxModelLen: 1 << 30}, {Threads: 1 << 40}, {MLA: "both"}, {MLA: "expanded"}, {RoundCache: true}} {
 		if e, err := Open(context.Background(), dir, o); err == nil {
 			e.Close()
 			t.Errorf("%+v was accepted", o)

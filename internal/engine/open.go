@@ -207,6 +207,9 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.ExpertMemory < 0 || o.ExpertMemory > 0 && config.MoE == nil {
 		return fmt.Errorf("expert-memory %d: expected a positive number, and a model with experts", o.ExpertMemory)
 	}
+	if o.MLA == "expanded" && config.MLA == nil {
+		return fmt.Errorf("mla expanded: %s has no latent attention", config.Architecture)
+	}
 	if e.model, err = model.Load(e.checkpoint, model.Options{
 		Packing: packing, ExpertMemory: o.ExpertMemory, MLAExpanded: o.MLA == "expanded", RoundCache: o.RoundCache,
 	}); err != nil {

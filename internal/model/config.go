@@ -119,8 +119,12 @@ func (c *Config) validate() error {
 	if err := c.CheckEOS(c.EOS); err != nil {
 		return err
 	}
+	ofRope, ofLocal := "", "sliding layers: "
+	if c.V4 != nil {
+		ofRope, ofLocal = "layers with a compressor (compress_rope_theta): ", "layers without a compressor: "
+	}
 	if err := c.Rope.Validate(); err != nil {
-		return err
+		return fmt.Errorf("%s%w", ofRope, err)
 	}
 	if c.MoE != nil {
 		if err := c.MoE.Validate(); err != nil {
@@ -129,7 +133,7 @@ func (c *Config) validate() error {
 	}
 	if c.LocalRope != nil {
 		if err := c.LocalRope.Validate(); err != nil {
-			return fmt.Errorf("sliding layers: %w", err)
+			return fmt.Errorf("%s%w", ofLocal, err)
 		}
 	}
 	return nil

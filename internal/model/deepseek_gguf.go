@@ -44,6 +44,10 @@ func deepseekConfigGGUF(c *Config, m *ggufConfig) {
 	}
 	c.Layers -= c.MTPLayers
 	if m.arch == "deepseek32" {
+		if eps := m.floatOr("attention.layer_norm_epsilon", attention.IndexEps); float32(eps) != attention.IndexEps {
+			m.fail("key %s.attention.layer_norm_epsilon is %v, expected %v", m.arch, float32(eps), attention.IndexEps)
+			return
+		}
 		err := c.index(attention.IndexerConfig{
 			Heads: m.size("attention.indexer.head_count", 0),
 			Dim:   m.size("attention.indexer.key_length", 0),

@@ -282,6 +282,8 @@ func TestHostileDeepseekGGUF(t *testing.T) {
 		{"deepseek_v32", "deepseek32.attention.indexer.head_count", nil, []string{"key deepseek32.attention.indexer.head_count is missing"}},
 		{"deepseek_v32", "deepseek32.attention.indexer.key_length", uint32(4), []string{"index_head_dim is 4"}},
 		{"deepseek_v32", "deepseek32.attention.indexer.top_k", uint32(0), []string{"attention.indexer.top_k is 0"}},
+		{"deepseek_v32", "deepseek32.attention.layer_norm_epsilon", float32(1e-5), []string{"key deepseek32.attention.layer_norm_epsilon is 1e-05", "1e-06"}},
+		{"deepseek_v32", "deepseek32.attention.layer_norm_epsilon", float32(math.NaN()), []string{"layer_norm_epsilon is NaN"}},
 		{"deepseek_v32", "deepseek32.attention.q_lora_rank", nil, []string{"q_lora_rank", "indexer"}},
 	} {
 		t.Run(fmt.Sprintf("%s=%v", tc.key, tc.value), func(t *testing.T) {

@@ -1,6 +1,10 @@
 package model
 
 import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -254,5 +258,58 @@ func TestQuantisedWithOddRows(t *testing.T) {
 	spec.DType, spec.Heads, spec.KVHeads, spec.HeadDim = tensor.Q8_0, 5, 5, 10
 	if _, err := open(t, testmodel.GGUF(t, spec)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Integers are not weights: no file says what was packed into them.
+func TestIntegerWeights(t *testing.T) {
+	for _, name := range []string{
+		"model.embed_tokens.weight", "model.norm.weight", "model.layers.1.self_attn.q_proj.weight", "model.layers.1.mlp.gate.weight",
+		"model.layers.1.mlp.experts.0.up_proj.weight",
+	} {
+		for _, d := range []tensor.DType{tensor.I8, tensor.U8, tensor.I32, tensor.Bool} {
+			path, _ := writeForms(t, testmodel.New(testmodel.Family("qwen3_moe")))
+			retype(t, filepath.Join(path, "model.safetensors"), name, d)
+			_, err := open(t, path)
+			checkError(t, err, name, "type "+d.String())
+		}
+	}
+}
+
+// retype says in the header of a file of float32 tensors that one has another
+// type, of as many values.
+func retype(t *testing.T, path, name string, d tensor.DType) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 8 + binary.LittleEndian.Uint64(data)
+	var header map[string]map[string]any
+	if err := json.Unmarshal(data[8:n], &header); err != nil {
+		t.Fatal(err)
+	}
+	values, out := data[n:], []byte(nil)
+	for _, key := range slices.Sorted(maps.Keys(header)) {
+		entry := header[key]
+		if key == "__metadata__" {
+			continue
+		}
+		at := entry["data_offsets"].([]any)
+		from, to := int(at[0].(float64)), int(at[1].(float64))
+		if key == name {
+			to = from + (to-from)/4*d.BlockBytes()
+			entry["dtype"] = strings.ToUpper(d.String())
+		}
+		entry["data_offsets"] = []int{len(out), len(out) + to - from}
+		out = append(out, values[from:to]...)
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
+	if err := os.WriteFile(path, slices.Concat(data, head, out), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

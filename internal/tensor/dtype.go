@@ -95,6 +95,10 @@ func (d DType) String() string {
 	return layouts[d].name
 }
 
+// IsInteger reports whether values are whole numbers or flags: indices, or what
+// other formats pack into them, but no weights.
+func (d DType) IsInteger() bool { return d >= I64 && d <= Bool }
+
 // BlockLen is the number of values in one storage block.
 func (d DType) BlockLen() int { return layouts[d].blockLen }
 

@@ -68,8 +68,9 @@ type Indexer struct {
 	lists  [][]int32   // [rows]
 }
 
-// indexEps is that of the norm of keys; files do not say it.
-const indexEps = 1e-6
+// IndexEps is that of the norm of keys. config.json does not say it; GGUF files
+// of another are refused.
+const IndexEps = 1e-6
 
 // scoreValues bounds the scores that exist at a time, beyond those of one row.
 const scoreValues = 4 << 20
@@ -82,7 +83,7 @@ func (x *Indexer) store() kvcache.Store {
 // the queries of low [rows, QueryRank] if some row has to choose.
 func (x *Indexer) prepare(step *nn.Step, st *nn.State, keys *kvcache.View, hidden, low []float32) {
 	k := x.K.Forward(st, hidden)
-	st.Pool.LayerNorm(k, k, x.KNorm, x.KBias, indexEps)
+	st.Pool.LayerNorm(k, k, x.KNorm, x.KBias, IndexEps)
 	x.turn(st, k, 1)
 	st.Pool.StoreKeys(keys, keys.DType(), k, x.Dim, step.Seqs, step.Positions)
 

@@ -74,6 +74,23 @@ func (l *Loader) errorf(name, format string, args ...any) error {
 
 // Matrix reads a weight of the given shape.
 func (l *Loader) Matrix(name string, rows, cols int) *tensor.Matrix {
+	m := l.matrix(name, rows, cols)
+	if m != nil {
+		l.checkReal(l.prefix+name, m.DType)
+	}
+	return m
+}
+
+// checkReal refuses integers: without what says how a format packs weights into
+// them they would pass for weights.
+func (l *Loader) checkReal(name string, d tensor.DType) {
+	if d.IsInteger() {
+		l.Fail(l.errorf(name, "type %v, expected floats or blocks of a quantised type", d))
+	}
+}
+
+// matrix is Matrix for values of any type.
+func (l *Loader) matrix(name string, rows, cols int) *tensor.Matrix {
 	name = l.prefix + name
 	l.used[name] = true
 	m, err := l.source.Matrix(name)
@@ -103,6 +120,7 @@ func (l *Loader) Stack(name string, n, rows, cols int) []*tensor.Matrix {
 		l.Fail(err)
 		return nil
 	}
+	l.checkReal(name, stack[0].DType)
 	return stack
 }
 
@@ -118,6 +136,7 @@ func (l *Loader) Vector(name string, n int) []float32 {
 		l.Fail(err)
 		return nil
 	}
+	l.checkReal(name, l.dtype(name))
 	return v
 }
 
@@ -229,7 +248,9 @@ func (l *Loader) Require(names ...string) {
 }
 
 // DType is the storage type of a tensor that the checkpoint has.
-func (l *Loader) DType(name string) tensor.DType {
-	info, _ := l.source.Info(l.prefix + name)
+func (l *Loader) DType(name string) tensor.DType { return l.dtype(l.prefix + name) }
+
+func (l *Loader) dtype(name string) tensor.DType {
+	info, _ := l.source.Info(name)
 	return info.DType
 }

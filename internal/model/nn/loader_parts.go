@@ -1,6 +1,10 @@
 package nn
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/foretoken/foretoken/internal/tensor"
+)
 
 // PerHead reads name.weight [heads·out, in], whose parts of out rows are
 // layers of their own.
@@ -31,10 +35,14 @@ func (l *Loader) PerHead(name string, heads, out, in int) PerHead {
 
 // Floats reads a two-dimensional tensor as float32, row after row.
 func (l *Loader) Floats(name string, rows, cols int) []float32 {
-	m := l.Matrix(name, rows, cols)
+	return l.floats(l.Matrix(name, rows, cols))
+}
+
+func (l *Loader) floats(m *tensor.Matrix) []float32 {
 	if m == nil {
 		return nil
 	}
+	rows, cols := m.Rows, m.Cols
 	values := make([]float32, rows*cols)
 	l.Fail(l.source.Guard(func() error {
 		for r := range rows {
@@ -47,7 +55,7 @@ func (l *Loader) Floats(name string, rows, cols int) []float32 {
 
 // Indices reads a two-dimensional tensor of numbers below limit, row after row.
 func (l *Loader) Indices(name string, rows, cols, limit int) []int32 {
-	values := l.Floats(name, rows, cols)
+	values := l.floats(l.matrix(name, rows, cols))
 	indices := make([]int32, len(values))
 	for i, v := range values {
 		indices[i] = int32(v)
