@@ -181,6 +181,24 @@ func (c *Checkpoint) find(name string, rank int) (*entry, error) {
 	return e, nil
 }
 
+// storedName is the name that a tensor with the given canonical name would have
+// in c, "" if it is the same.
+func (c *Checkpoint) storedName(canonical string) string {
+	if c.format == GGUF {
+		name, _ := GGUFName(c.meta.Arch(), canonical)
+		return name
+	}
+	for _, name := range c.names {
+		switch stored := c.byName[name].Stored; {
+		case strings.HasPrefix(stored, "layers."): // DeepSeek V4's own files
+			return deepseek4Stored(canonical)
+		case strings.Contains(stored, mixtralPart):
+			return mixtralStored(canonical)
+		}
+	}
+	return ""
+}
+
 // where names a tensor for messages: its file, and its name there.
 func (e *entry) where() string { return fmt.Sprintf("%s: tensor %s", e.File, quoted(e.Stored)) }
 

@@ -1,14 +1,11 @@
 package checkpoint
 
-import (
-	"maps"
-	"strings"
-)
+import "strings"
 
 // deepseek4Names has the names of DeepSeek V4's own files on the left, and on
 // the right those of its Hugging Face form, after "layers.N." and
 // "model.layers.N.". Files of other models have none of the former.
-var deepseek4Names = with(map[string]string{
+var deepseek4Names = map[string]string{
 	"attn_norm": "input_layernorm",
 	"ffn_norm":  "post_attention_layernorm",
 
@@ -21,8 +18,16 @@ var deepseek4Names = with(map[string]string{
 	"attn.wo_b":      "self_attn.o_b_proj",
 	"attn.attn_sink": "self_attn.sinks",
 
-	"attn.indexer.wq_b":         "self_attn.compressor.indexer.q_b_proj",
-	"attn.indexer.weights_proj": "self_attn.compressor.indexer.weights_proj",
+	"attn.compressor.ape":           "self_attn.compressor.position_bias",
+	"attn.compressor.wkv":           "self_attn.compressor.kv_proj",
+	"attn.compressor.wgate":         "self_attn.compressor.gate_proj",
+	"attn.compressor.norm":          "self_attn.compressor.kv_norm",
+	"attn.indexer.wq_b":             "self_attn.compressor.indexer.q_b_proj",
+	"attn.indexer.weights_proj":     "self_attn.compressor.indexer.weights_proj",
+	"attn.indexer.compressor.ape":   "self_attn.compressor.indexer.position_bias",
+	"attn.indexer.compressor.wkv":   "self_attn.compressor.indexer.kv_proj",
+	"attn.indexer.compressor.wgate": "self_attn.compressor.indexer.gate_proj",
+	"attn.indexer.compressor.norm":  "self_attn.compressor.indexer.kv_norm",
 
 	"ffn.gate":              "mlp.gate",
 	"ffn.gate.tid2eid":      "mlp.gate.tid2eid",
@@ -40,17 +45,6 @@ var deepseek4Names = with(map[string]string{
 	// Layers of multi-token prediction have these, too.
 	"e_proj": "e_proj", "h_proj": "h_proj", "enorm": "enorm", "hnorm": "hnorm", "norm": "norm",
 	"hc_head_fn": "hc_head.hc_fn", "hc_head_base": "hc_head.hc_base", "hc_head_scale": "hc_head.hc_scale",
-}, maps.Collect(compressorNames))
-
-// compressorNames yields the names of the parts of both compressors.
-func compressorNames(yield func(string, string) bool) {
-	for from, to := range map[string]string{"attn.": "self_attn.compressor.", "attn.indexer.": "self_attn.compressor.indexer."} {
-		for own, name := range map[string]string{"ape": "position_bias", "wkv": "kv_proj", "wgate": "gate_proj", "norm": "kv_norm"} {
-			if !yield(from+"compressor."+own, to+name) {
-				return
-			}
-		}
-	}
 }
 
 // deepseek4Outside are the names outside of layers.
@@ -75,7 +69,7 @@ func deepseek4Name(stored string) string {
 	}
 	prefix := "model." + from + "." + layer + "."
 	if expert, ok := strings.CutPrefix(rest, "ffn.experts."); ok {
-		return prefix + "mlp.experts." + strings.NewReplacer(".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.").Replace(expert)
+		return prefix + "mlp.experts." + numberedToNamed.Replace(expert)
 	}
 	if rest == "ffn.gate.bias" {
 		return prefix + "mlp.gate.e_score_correction_bias"
@@ -106,7 +100,7 @@ func deepseek4Stored(canonical string) string {
 	}
 	prefix, rest := strings.Join(parts[1:3], ".")+".", parts[3]
 	if expert, ok := strings.CutPrefix(rest, "mlp.experts."); ok {
-		return prefix + "ffn.experts." + strings.NewReplacer(".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.").Replace(expert)
+		return prefix + "ffn.experts." + namedToNumbered.Replace(expert)
 	}
 	if rest == "mlp.gate.e_score_correction_bias" {
 		return prefix + "ffn.gate.bias"

@@ -67,36 +67,3 @@ func addTo(sum *[]float32, x []float32) {
 	}
 	active.rows.add(*sum, x)
 }
-
-// ScaleRows multiplies each row of x [len(a), n] by its own factor.
-func (p *Pool) ScaleRows(x []float32, n int, a []float32) {
-	p.rowJobs.scaleRows = scaleRowsJob{x, n, a}
-	p.splitRows(len(a), n, &p.rowJobs.scaleRows)
-}
-
-type scaleRowsJob struct {
-	x []float32
-	n int
-	a []float32
-}
-
-func (j *scaleRowsJob) do(_, from, to int) {
-	for row := from; row < to; row++ {
-		active.rows.scale(j.x[row*j.n:(row+1)*j.n], j.a[row])
-	}
-}
-
-// Each calls f with each i in [0, n), in any order and on any worker, grain or
-// more of them on one. Callers keep f, for making it costs an allocation.
-func (p *Pool) Each(n, grain int, f func(i int)) {
-	p.rowJobs.each = eachJob{f}
-	p.split(n, grain, &p.rowJobs.each)
-}
-
-type eachJob struct{ f func(i int) }
-
-func (j *eachJob) do(_, from, to int) {
-	for i := from; i < to; i++ {
-		j.f(i)
-	}
-}

@@ -23,3 +23,25 @@ func (j *storeEntriesJob) do(_, from, to int) {
 		j.pack(j.entries.Entry(int(j.seqs[row]), int(j.slots[row]))[:j.size], j.x[row*j.n:][:j.n])
 	}
 }
+
+// LoadEntries writes the entries of a sequence that slots names to the rows of
+// x [len(slots), n], in float32: StoreEntries the other way.
+func (p *Pool) LoadEntries(x []float32, from Entries, d tensor.DType, n int, seqs, slots []int32) {
+	p.rowJobs.load = loadEntriesJob{from, d, x, n, seqs, slots}
+	p.splitRows(len(slots), n, &p.rowJobs.load)
+}
+
+type loadEntriesJob struct {
+	entries     Entries
+	dtype       tensor.DType
+	x           []float32
+	n           int
+	seqs, slots []int32
+}
+
+func (j *loadEntriesJob) do(_, from, to int) {
+	size := j.dtype.RowBytes(j.n)
+	for row := from; row < to; row++ {
+		tensor.Decode(j.dtype, j.x[row*j.n:][:j.n], j.entries.Entry(int(j.seqs[row]), int(j.slots[row]))[:size])
+	}
+}

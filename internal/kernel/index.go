@@ -162,13 +162,12 @@ func (j *storeKeysJob) do(worker, from, to int) {
 	}
 }
 
-// indexerJobs are the arguments of the indexer's call that runs.
+// indexerJobs are the arguments of the call that runs, and the memory that
+// calls share.
 type indexerJobs struct {
 	scores   indexJob
 	store    storeKeysJob
 	top      topKJob
 	hadamard hadamardJob
-	norm     layerNormJob
 	round    roundJob
-	swiglu   clampedSwiGLUJob
 }

@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// indexerKernels are the kernels of the indexer of sparse attention, and of the
-// formats that it simulates.
+// indexerKernels are the kernels of indexers, of the formats to which caches are
+// rounded, and of clamped activations.
 type indexerKernels struct {
 	// sumHeads writes out[l] = Σ_h relu(s[h][l])·w[h] for s [len(w), KVBlock]: head
 	// h belongs to sum h%headSums, and the sums are added as a tree. relu(NaN) is

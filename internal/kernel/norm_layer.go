@@ -9,8 +9,8 @@ func (p *Pool) LayerNorm(y, x, w, b []float32, eps float32) {
 	if len(w) == 0 {
 		return
 	}
-	p.indexer.norm = layerNormJob{y, x, w, b, eps}
-	p.splitRows(len(x)/len(w), len(w), &p.indexer.norm)
+	p.rowJobs.layerNorm = layerNormJob{y, x, w, b, eps}
+	p.splitRows(len(x)/len(w), len(w), &p.rowJobs.layerNorm)
 }
 
 type layerNormJob struct {

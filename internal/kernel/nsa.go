@@ -1,37 +1,12 @@
 package kernel
 
-import "github.com/foretoken/foretoken/internal/tensor"
-
 // nsaJobs are the arguments of the call that runs, and the memory that calls
 // share: the parts of native sparse attention that others do without.
 type nsaJobs struct {
 	scores  blockScoresJob
-	load    loadEntriesJob
 	mean    meanJob
 	sigmoid sigmoidJob
 	gated   gatedSumJob
-}
-
-// LoadEntries writes the entries of a sequence that slots names to the rows of
-// x [len(slots), n], in float32: StoreEntries the other way.
-func (p *Pool) LoadEntries(x []float32, from Entries, d tensor.DType, n int, seqs, slots []int32) {
-	p.nsa.load = loadEntriesJob{from, d, x, n, seqs, slots}
-	p.splitRows(len(slots), n, &p.nsa.load)
-}
-
-type loadEntriesJob struct {
-	entries     Entries
-	dtype       tensor.DType
-	x           []float32
-	n           int
-	seqs, slots []int32
-}
-
-func (j *loadEntriesJob) do(_, from, to int) {
-	size := j.dtype.RowBytes(j.n)
-	for row := from; row < to; row++ {
-		tensor.Decode(j.dtype, j.x[row*j.n:][:j.n], j.entries.Entry(int(j.seqs[row]), int(j.slots[row]))[:size])
-	}
 }
 
 // Means writes the mean of each count consecutive rows of x, of n values, to a

@@ -287,3 +287,18 @@ func (p *Pool) buffer(worker, n int) []float32 {
 	}
 	return p.scratch[worker][:n]
 }
+
+// Each calls f with each i in [0, n), in any order and on any worker, grain or
+// more of them on one. Callers keep f, for making it costs an allocation.
+func (p *Pool) Each(n, grain int, f func(i int)) {
+	p.rowJobs.each = eachJob{f}
+	p.split(n, grain, &p.rowJobs.each)
+}
+
+type eachJob struct{ f func(i int) }
+
+func (j *eachJob) do(_, from, to int) {
+	for i := from; i < to; i++ {
+		j.f(i)
+	}
+}

@@ -39,19 +39,20 @@ const rowGrain = 1 << 15
 
 // rowJobs are the arguments of the call that runs.
 type rowJobs struct {
-	norm     normJob
-	pair     pairJob
-	scale    scaleJob
-	rotate   rotateJob
-	quantize quantizeJob
-	bf16     bf16Job
-	store    storeEntriesJob
-	move     moveJob
-
-	gated gatedJob
-
-	combine   combineJob
+	norm      normJob
+	layerNorm layerNormJob
+	pair      pairJob
+	clamped   clampedSwiGLUJob
+	scale     scaleJob
 	scaleRows scaleRowsJob
+	rotate    rotateJob
+	quantize  quantizeJob
+	bf16      bf16Job
+	store     storeEntriesJob
+	load      loadEntriesJob
+	move      moveJob
+	gated     gatedJob
+	combine   combineJob
 	each      eachJob
 }
 
@@ -127,6 +128,24 @@ func (j *scaleJob) do(_, from, to int) {
 		end := min(from+rowGrain, to)
 		active.rows.scale(j.x[from:end], j.a)
 		from = end
+	}
+}
+
+// ScaleRows multiplies each row of x [len(a), n] by its own factor.
+func (p *Pool) ScaleRows(x []float32, n int, a []float32) {
+	p.rowJobs.scaleRows = scaleRowsJob{x, n, a}
+	p.splitRows(len(a), n, &p.rowJobs.scaleRows)
+}
+
+type scaleRowsJob struct {
+	x []float32
+	n int
+	a []float32
+}
+
+func (j *scaleRowsJob) do(_, from, to int) {
+	for row := from; row < to; row++ {
+		active.rows.scale(j.x[row*j.n:(row+1)*j.n], j.a[row])
 	}
 }
 

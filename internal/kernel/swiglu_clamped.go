@@ -3,8 +3,8 @@ package kernel
 // ClampedSwiGLU writes silu(min(gate, limit)) · up into gate, of one length,
 // with up clamped to ±limit, which is left in up. A NaN stays one.
 func (p *Pool) ClampedSwiGLU(gate, up []float32, limit float32) {
-	p.indexer.swiglu = clampedSwiGLUJob{gate, up[:len(gate)], limit}
-	p.split(len(gate), rowGrain, &p.indexer.swiglu)
+	p.rowJobs.clamped = clampedSwiGLUJob{gate, up[:len(gate)], limit}
+	p.split(len(gate), rowGrain, &p.rowJobs.clamped)
 }
 
 type clampedSwiGLUJob struct {

@@ -33,7 +33,7 @@ func (b *builder) latentAttention(i int) *attention.MLA {
 	a.Rope, a.Scale, a.Layer = b.rope, float32(b.QueryScale), i
 	if b.Indexer != nil {
 		a.Indexer = attention.LoadIndexer(w.Sub("indexer."), b.Indexer, b.MLA.QueryRank, b.Hidden)
-		a.Indexer.FP8 = b.RoundCache
+		a.Indexer.RoundFP8 = b.RoundCache
 		halves := b.Rope // the frequencies are the same, the pairs are not
 		halves.Interleaved = false
 		a.Indexer.Rope = b.ropeOf(halves)

@@ -58,10 +58,10 @@ func (b *builder) hyperLayer(w *nn.Loader, i int, hash bool) *hyperLayer {
 	experts := *b.MoE
 	experts.Hash, experts.Bias = hash, !hash
 	return &hyperLayer{
-		attnHyper: residual.Load(w, b.V4.Hyper, "attn_hc.fn", "attn_hc.base", "attn_hc.scale"),
+		attnHyper: residual.Load(w.Sub("attn_hc."), b.V4.Hyper),
 		attnNorm:  w.Norm("input_layernorm", b.Hidden),
 		attn:      b.compressedAttention(w.Sub("self_attn."), i),
-		ffnHyper:  residual.Load(w, b.V4.Hyper, "ffn_hc.fn", "ffn_hc.base", "ffn_hc.scale"),
+		ffnHyper:  residual.Load(w.Sub("ffn_hc."), b.V4.Hyper),
 		ffnNorm:   w.Norm("post_attention_layernorm", b.Hidden),
 		ffn:       moe.Load(w.Sub("mlp."), &experts, b.Hidden, b.memory),
 	}
@@ -97,7 +97,7 @@ func (b *builder) refuseMTP() {
 
 // hyperHead loads what makes one stream of several.
 func (b *builder) hyperHead(w *nn.Loader) *residual.HyperHead {
-	return residual.LoadHead(w.Sub("hc_head."), b.V4.Hyper, "hc_fn", "hc_base", "hc_scale")
+	return residual.LoadHead(w.Sub("hc_head."), b.V4.Hyper)
 }
 
 // hyperMTP loads a module of multi-token prediction, whose layer is index i in
@@ -156,8 +156,11 @@ func (b *builder) compressedAttention(w *nn.Loader, i int) *attention.Compressed
 	return a
 }
 
-// overlapping is the ratio at which windows overlap and an indexer chooses.
-const overlapping = 4
+// The ratios of compressors: positions that an entry stands for.
+const (
+	overlapping = 4   // windows overlap, and an indexer chooses (compressed sparse attention)
+	heavy       = 128 // rows read all entries (heavily compressed attention)
+)
 
 func compressor(w *nn.Loader, hidden, dim, ratio int, rope *nn.Rope) *attention.Compressor {
 	width := dim

@@ -39,14 +39,8 @@ type deepseek4Fields struct {
 	Streams     *int     `json:"hc_mult"`
 	HyperEps    *float64 `json:"hc_eps"`
 	Iterations  *int     `json:"hc_sinkhorn_iters"`
-	Experts     *int     `json:"n_routed_experts"`
-	Active      *int     `json:"num_experts_per_tok"`
-	Shared      *int     `json:"n_shared_experts"`
-	Inner       *int     `json:"moe_intermediate_size"`
-	Scoring     string   `json:"scoring_func"`
-	Normalize   *bool    `json:"norm_topk_prob"`
-	RoutedScale *float64 `json:"routed_scaling_factor"`
 	SwiGLULimit *float64 `json:"swiglu_limit"`
+	deepseekExperts
 }
 
 func deepseek4Defaults(hf *hfConfig) error {
@@ -69,25 +63,12 @@ func deepseek4Config(c *Config, hf *hfConfig) error {
 		Hyper: residual.Config{Streams: or(f.Streams, residual.Streams), Iterations: or(f.Iterations, 20), Eps: float32(or(f.HyperEps, 1e-6))},
 	}
 	m := &moe.Config{
-		Scoring: moe.Scoring(cmp.Or(f.Scoring, "sqrtsoftplus")), Normalize: or(f.Normalize, true),
-		Scale: or(f.RoutedScale, 1.5), Limit: or(f.SwiGLULimit, 0), WeighInner: true, GroupTop: 1,
+		Scoring: moe.SqrtSoftplus, Normalize: true, Scale: 1.5, GroupTop: 1,
+		Limit: or(f.SwiGLULimit, 0), WeighInner: true,
 	}
-	err := required(
-		requiredField{&m.Experts, f.Experts, "n_routed_experts"},
-		requiredField{&m.Active, f.Active, "num_experts_per_tok"},
-		requiredField{&m.Inner, f.Inner, "moe_intermediate_size"},
-	)
-	if err == nil {
-		_, err = expertCount("n_routed_experts", f.Experts)
-	}
-	if err != nil {
+	if err := f.deepseekExperts.read(m, 1); err != nil {
 		return err
 	}
-	shared := or(f.Shared, 1)
-	if shared < 0 || shared > moe.MaxExperts {
-		return fmt.Errorf("n_shared_experts is %d, expected 0 to %d", shared, moe.MaxExperts)
-	}
-	m.Shared = shared * m.Inner
 	c.V4, c.MoE = v, m
 	c.Rope.Dim, c.MTPLayers = or(f.RopeDim, 64), or(f.Predict, 0)
 	theta := or(f.RopeTheta, 160000)
@@ -208,7 +189,7 @@ func (c *Config) deepseek4(window int, compressTheta float64) error {
 		return fmt.Errorf("compress_ratios has %d entries, expected %d: one for each of %d layers and, behind them, modules of multi-token prediction", n, most, c.Layers)
 	}
 	for i, r := range v.Ratios {
-		if r != 0 && r != overlapping && r != 128 {
+		if r != 0 && r != overlapping && r != heavy {
 			return fmt.Errorf("compress_ratios[%d] is %d, expected 0, 4 or 128", i, r)
 		}
 	}

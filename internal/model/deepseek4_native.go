@@ -50,7 +50,7 @@ func (hf *hfConfig) twoRopes() error {
 
 // compressRates has the kinds of attention and their compress_ratios.
 var compressRates = map[string]int{
-	"sliding_attention": 0, "compressed_sparse_attention": overlapping, "heavily_compressed_attention": 128,
+	"sliding_attention": 0, "compressed_sparse_attention": overlapping, "heavily_compressed_attention": heavy,
 }
 
 // deepseek4Native reads what layers are.

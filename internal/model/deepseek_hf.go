@@ -18,18 +18,12 @@ type deepseekFields struct {
 
 	RopeInterleave *bool `json:"rope_interleave"`
 
-	Routed       *int     `json:"n_routed_experts"`
-	PerToken     *int     `json:"num_experts_per_tok"`
-	Inner        *int     `json:"moe_intermediate_size"`
-	Shared       *int     `json:"n_shared_experts"`
-	Groups       *int     `json:"n_group"`
-	ActiveGroups *int     `json:"topk_group"`
-	Scoring      *string  `json:"scoring_func"`
-	Method       *string  `json:"topk_method"`
-	Normalize    *bool    `json:"norm_topk_prob"`
-	Scaling      *float64 `json:"routed_scaling_factor"`
-	FirstDense   *int     `json:"first_k_dense_replace"`
-	LayerFreq    *int     `json:"moe_layer_freq"`
+	deepseekExperts
+	Groups       *int    `json:"n_group"`
+	ActiveGroups *int    `json:"topk_group"`
+	Method       *string `json:"topk_method"`
+	FirstDense   *int    `json:"first_k_dense_replace"`
+	LayerFreq    *int    `json:"moe_layer_freq"`
 
 	NextN *int `json:"num_nextn_predict_layers"`
 
@@ -121,29 +115,12 @@ func (f *deepseekFields) experts(c *Config) error {
 		return nil
 	}
 	v2 := c.Architecture == "deepseek_v2"
-	m := &moe.Config{Scoring: moe.Sigmoid, GroupTop: 1, Normalize: or(f.Normalize, !v2), Scale: or(f.Scaling, 1)}
-	method := "noaux_tc"
+	m, method := &moe.Config{Scoring: moe.Sigmoid, GroupTop: 1, Normalize: !v2, Scale: 1}, "noaux_tc"
 	if v2 {
 		m.Scoring, method = moe.Softmax, "greedy"
 	}
-	err := required(
-		requiredField{&m.Experts, f.Routed, "n_routed_experts"},
-		requiredField{&m.Active, f.PerToken, "num_experts_per_tok"},
-		requiredField{&m.Inner, f.Inner, "moe_intermediate_size"},
-	)
-	if err == nil {
-		_, err = expertCount("n_routed_experts", f.Routed)
-	}
-	if err != nil {
+	if err := f.deepseekExperts.read(m, 0); err != nil {
 		return err
-	}
-	shared := or(f.Shared, 0)
-	if shared < 0 || shared > moe.MaxExperts {
-		return fmt.Errorf("n_shared_experts is %d, expected 0 to %d", shared, moe.MaxExperts)
-	}
-	m.Shared = shared * m.Inner
-	if f.Scoring != nil {
-		m.Scoring = moe.Scoring(*f.Scoring)
 	}
 	if m.Scoring != moe.Softmax && m.Scoring != moe.Sigmoid {
 		return fmt.Errorf("scoring_func %.40q is not supported: expected softmax or sigmoid", string(m.Scoring))

@@ -228,9 +228,6 @@ func (c *Config) describeAttention() AttentionDescription {
 	return d
 }
 
-// heavy is the ratio of heavily compressed attention.
-const heavy = 128
-
 func (c *Config) describeFeedForward() FeedForwardDescription {
 	m := c.MoE
 	if m == nil {

@@ -45,8 +45,8 @@ func (m *ggufConfig) mixture(c moe.Config, intermediate int) *moe.Config {
 	c.Groups = m.intOr("expert_group_count", 0)
 	c.ActiveGroups = m.intOr("expert_group_used_count", 0)
 	if f := m.intOr("expert_gating_func", 0); f != 0 {
-		if c.Scoring = gatingFuncs[f]; c.Scoring == "" && m.err == nil {
-			m.err = fmt.Errorf("key %s.expert_gating_func is %d, expected 1 (softmax), 2 (sigmoid) or 4 (sqrtsoftplus)", m.arch, f)
+		if c.Scoring = gatingFuncs[f]; c.Scoring == "" {
+			m.fail("key %s.expert_gating_func is %d, expected 1 (softmax), 2 (sigmoid) or 4 (sqrtsoftplus)", m.arch, f)
 		}
 	}
 	c.GroupTop = cmp.Or(c.GroupTop, 1)

@@ -13,14 +13,18 @@ func (c *Config) checkRounding() error {
 		if n := c.HeadDim - c.Rope.Dim; n%attention.FP8Block != 0 {
 			return fmt.Errorf("head_dim less qk_rope_head_dim is %d, expected blocks of %d to round caches in", n, attention.FP8Block)
 		}
-		if n := c.V4.IndexDim; n < attention.FP4Block || n&(n-1) != 0 {
-			return fmt.Errorf("index_head_dim is %d, expected a power of two from %d on to round caches", n, attention.FP4Block)
-		}
-		return nil
+		return hadamard(c.V4.IndexDim, attention.FP4Block)
 	case c.Indexer != nil:
-		x := *c.Indexer
-		x.FP8 = true
-		return x.Validate(c.MLA.RopeDim)
+		return hadamard(c.Indexer.Dim, 1)
 	}
 	return fmt.Errorf("caches of %s are not rounded: expected DeepSeek V3.2 or V4", c.Architecture)
+}
+
+// hadamard reports that index keys of n values cannot be rotated before they are
+// rounded in blocks.
+func hadamard(n, block int) error {
+	if n < block || n&(n-1) != 0 {
+		return fmt.Errorf("index_head_dim is %d, expected a power of two from %d on to round caches", n, block)
+	}
+	return nil
 }

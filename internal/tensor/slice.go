@@ -2,6 +2,17 @@ package tensor
 
 import "fmt"
 
+// Sliceable returns m, or m decoded to F32 if its block scales do not begin where
+// rows do that are multiples of each of units: Slice takes those of the result.
+func (m *Matrix) Sliceable(units ...int) *Matrix {
+	for _, unit := range units {
+		if m.Scales != nil && unit%m.Scales.BlockRows != 0 {
+			return m.Floats()
+		}
+	}
+	return m
+}
+
 // Slice returns rows [from, to) of m, which it shares memory with. Block scales
 // must begin at from.
 func (m *Matrix) Slice(from, to int) (*Matrix, error) {

@@ -27,4 +27,18 @@ func TestSlice(t *testing.T) {
 	if _, err := m.Slice(1, 3); err == nil {
 		t.Error("a slice within a block of scales: no error")
 	}
+
+	if m.Sliceable(2, 4) != m {
+		t.Error("rows that begin where scales do: another matrix")
+	}
+	floats := m.Sliceable(4, 3)
+	if s, err = floats.Slice(3, 6); err != nil {
+		t.Fatal(err)
+	}
+	for r := range 3 {
+		s.Row(got, r)
+		if m.Row(want, r+3); !slices.Equal(got, want) {
+			t.Errorf("decoded row %d is %v, want %v", r, got, want)
+		}
+	}
 }

@@ -155,10 +155,10 @@ func (a *Compressed) output(st *nn.State, o []float32, rows int) []float32 {
 	groups := len(a.OutDown)
 	in, out := a.OutDown[0].Cols, a.OutDown[0].Rows
 	grouped := st.Take(len(o))
-	st.Pool.Move(kernel.Vectors{X: grouped, Row: in, Column: rows * in}, kernel.Vectors{X: o, Row: groups * in, Column: in}, rows, groups, in)
+	st.Pool.Move(vectors(grouped, in, rows*in), vectors(o, groups*in, in), rows, groups, in)
 	y := a.OutDown.Forward(st, grouped)
 	low := st.Take(len(y))
-	st.Pool.Move(kernel.Vectors{X: low, Row: groups * out, Column: out}, kernel.Vectors{X: y, Row: out, Column: rows * out}, rows, groups, out)
+	st.Pool.Move(vectors(low, groups*out, out), vectors(y, out, rows*out), rows, groups, out)
 	return a.OutUp.Forward(st, low)
 }
 

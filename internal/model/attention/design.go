@@ -2,6 +2,7 @@
 package attention
 
 import (
+	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
@@ -13,4 +14,10 @@ type Design interface {
 	Forward(step *nn.Step, st *nn.State, x []float32) []float32
 	// Cache says what the layer keeps.
 	Cache() kvcache.LayerSpec
+}
+
+// vectors places those of an array [rows, columns] or, if rows are closer to
+// each other than columns, [columns, rows].
+func vectors(x []float32, row, column int) kernel.Vectors {
+	return kernel.Vectors{X: x, Row: row, Column: column}
 }

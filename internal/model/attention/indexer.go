@@ -15,9 +15,6 @@ type IndexerConfig struct {
 	Heads int // index_n_heads
 	Dim   int // of queries and keys (index_head_dim)
 	TopK  int // positions that a row attends to (index_topk)
-	// FP8 rounds queries and keys as DeepSeek's own kernels do: rotated by a
-	// Hadamard matrix, which by itself changes no score, then to e4m3.
-	FP8 bool
 }
 
 // Validate reports a size that no model has, by its name in config.json. rope
@@ -38,9 +35,6 @@ func (c *IndexerConfig) Validate(rope int) error {
 	if c.Dim < rope {
 		return fmt.Errorf("index_head_dim is %d, expected at least qk_rope_head_dim %d", c.Dim, rope)
 	}
-	if c.FP8 && c.Dim&(c.Dim-1) != 0 {
-		return fmt.Errorf("index_head_dim is %d, expected a power of two for fp8", c.Dim)
-	}
 	return nil
 }
 
@@ -60,6 +54,9 @@ type Indexer struct {
 	KNorm []float32  // of keys: a LayerNorm
 	KBias []float32
 	Rope  *nn.Rope
+	// RoundFP8 rounds queries and keys as DeepSeek's own kernels do: rotated by a
+	// Hadamard matrix, which by itself changes no score, then to e4m3.
+	RoundFP8 bool
 
 	// Of the step at hand.
 	keys   *kvcache.View
@@ -99,7 +96,7 @@ func (x *Indexer) prepare(step *nn.Step, st *nn.State, keys *kvcache.View, hidde
 // turn rotates queries or keys [rows, heads, Dim].
 func (x *Indexer) turn(st *nn.State, v []float32, heads int) {
 	x.Rope.Rotate(st, v, heads, x.Dim)
-	if x.FP8 {
+	if x.RoundFP8 {
 		st.Pool.Hadamard(v, x.Dim)
 		st.Pool.RoundE4M3(v, x.Dim)
 	}

@@ -166,9 +166,3 @@ func (a *MLA) reach(step *nn.Step, st *nn.State, entries kernel.Entries, from, t
 	a.sources[1] = kernel.Source{Entries: entries, Lists: lists}
 	return a.sources[:2]
 }
-
-// vectors places those of an array [rows, columns] or, if rows are closer to
-// each other than columns, [columns, rows].
-func vectors(x []float32, row, column int) kernel.Vectors {
-	return kernel.Vectors{X: x, Row: row, Column: column}
-}

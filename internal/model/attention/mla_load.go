@@ -36,13 +36,11 @@ func (a *MLA) loadJoint(w *nn.Loader) {
 	if m == nil || w.Packer == nil {
 		return
 	}
-	if s := m.Scales; s != nil && (a.NopeDim%s.BlockRows != 0 || a.ValueDim%s.BlockRows != 0) {
-		m = m.Floats() // heads do not begin where scales do
-	}
+	m = m.Sliceable(a.NopeDim, a.ValueDim)
 	rows := func(from, to int) *tensor.Matrix {
 		part, err := m.Slice(from, to)
 		if err != nil {
-			panic(err) // scales begin at from: see above
+			panic(err) // m is sliceable there
 		}
 		return part
 	}

@@ -225,7 +225,7 @@ func TestIndexerFP8(t *testing.T) {
 	const hidden, rows, positions = 16, 3, 40
 	config := MLAConfig{QueryRank: 24, Rank: 32, NopeDim: 8, RopeDim: 8, ValueDim: 8}
 	open := func(fp8 bool) *latentLayer {
-		x := &Indexer{IndexerConfig: IndexerConfig{Heads: 4, Dim: 32, TopK: 8, FP8: fp8}}
+		x := &Indexer{IndexerConfig: IndexerConfig{Heads: 4, Dim: 32, TopK: 8}, RoundFP8: fp8}
 		return newLatentLayer(t, MLA{MLAConfig: config, Heads: 2, Scale: 0.3, Indexer: x}, hidden, 1, positions, tensor.F32)
 	}
 	plain, rounded := open(false), open(true)

@@ -100,7 +100,7 @@ func (a *NSA) keep(step *nn.Step, st *nn.State, k, v []float32) {
 	entry := a.KVHeads * head
 	entries := st.Take(step.Rows() * entry)
 	move := func(x []float32, width, at int) {
-		st.Pool.Move(kernel.Vectors{X: entries[at:], Row: entry, Column: head}, kernel.Vectors{X: x, Row: a.KVHeads * width, Column: width},
+		st.Pool.Move(vectors(entries[at:], entry, head), vectors(x, a.KVHeads*width, width),
 			step.Rows(), a.KVHeads, width)
 	}
 	move(k, a.KeyDim, 0)

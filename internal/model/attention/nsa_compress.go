@@ -1,7 +1,6 @@
 package attention
 
 import (
-	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/model/nn"
 )
 
@@ -66,11 +65,11 @@ func (a *NSA) compressPart(st *nn.State, entries, x []float32, mlp *BlockMLP, at
 	l, head := a.CompressBlock, a.KeyDim+a.ValueDim
 	n := a.KVHeads * head
 	blocks := len(entries) / n
-	vectors := st.Take(blocks * a.KVHeads * l * dim)
+	parts := st.Take(blocks * a.KVHeads * l * dim)
 	for h := range a.KVHeads {
-		st.Pool.Move(kernel.Vectors{X: vectors[h*l*dim:], Row: a.KVHeads * l * dim, Column: dim}, kernel.Vectors{X: x[h*head+at:], Row: l * n, Column: n},
+		st.Pool.Move(vectors(parts[h*l*dim:], a.KVHeads*l*dim, dim), vectors(x[h*head+at:], l*n, n),
 			blocks, l, dim)
 	}
-	y := mlp.Forward(st, vectors)
-	st.Pool.Move(kernel.Vectors{X: entries[at:], Row: n, Column: head}, kernel.Vectors{X: y, Row: a.KVHeads * dim, Column: dim}, blocks, a.KVHeads, dim)
+	y := mlp.Forward(st, parts)
+	st.Pool.Move(vectors(entries[at:], n, head), vectors(y, a.KVHeads*dim, dim), blocks, a.KVHeads, dim)
 }

@@ -10,24 +10,14 @@ import (
 // layers of their own.
 func (l *Loader) PerHead(name string, heads, out, in int) PerHead {
 	m := l.Matrix(name+".weight", heads*out, in)
-	if m == nil {
-		return nil
-	}
-	if m.Scales != nil && out%m.Scales.BlockRows != 0 && l.Packer != nil {
-		if l.Fail(l.source.Guard(func() error { m = m.Floats(); return nil })); l.err != nil { // layers do not begin where scales do
-			return nil
-		}
-	}
 	layers := make(PerHead, heads)
+	if m == nil || l.Packer == nil {
+		return layers
+	}
+	m = m.Sliceable(out)
 	for h := range layers {
-		if l.Packer == nil {
-			continue
-		}
 		part, err := m.Slice(h*out, (h+1)*out)
-		if err != nil {
-			l.Fail(err)
-			return nil
-		}
+		l.Fail(err)
 		layers[h] = l.Pack(part, 0)
 	}
 	return layers

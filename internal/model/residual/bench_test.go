@@ -23,7 +23,7 @@ func BenchmarkHyper(b *testing.B) {
 		w := e.loader(b, nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena}})
 		hypers := make([]*Hyper, connections)
 		for i := range hypers {
-			hypers[i] = Load(w, e.Config, "connection.fn", "connection.base", "connection.scale")
+			hypers[i] = Load(w.Sub("connection."), e.Config)
 		}
 		if w.Err() != nil {
 			b.Fatal(w.Err())

@@ -74,14 +74,14 @@ type Mix struct {
 	Comb []float32 // [rows, Streams, Streams], from stream j to stream k
 }
 
-// Load reads a connection's projection [24, Streams·Hidden], base [24] and
-// scale [3], by their names.
-func Load(w *nn.Loader, c Config, fn, base, scale string) *Hyper {
+// Load reads the projection [24, Streams·Hidden], base [24] and scale [3] of the
+// connection at w.
+func Load(w *nn.Loader, c Config) *Hyper {
 	return &Hyper{
 		Config: c,
-		Fn:     loadFn(w, c, fn, mixes),
-		Base:   w.Vector(base, mixes),
-		Scale:  w.Vector(scale, 3),
+		Fn:     loadFn(w, c, "fn", mixes),
+		Base:   w.Vector("base", mixes),
+		Scale:  w.Vector("scale", 3),
 	}
 }
 
@@ -132,14 +132,14 @@ type HyperHead struct {
 	Scale []float32      // [1]
 }
 
-// LoadHead reads a head's projection [Streams, Streams·Hidden], base [Streams]
-// and scale [1], by their names.
-func LoadHead(w *nn.Loader, c Config, fn, base, scale string) *HyperHead {
+// LoadHead reads the projection [Streams, Streams·Hidden], base [Streams] and
+// scale [1] of the head at w.
+func LoadHead(w *nn.Loader, c Config) *HyperHead {
 	return &HyperHead{
 		Config: c,
-		Fn:     loadFn(w, c, fn, Streams),
-		Base:   w.Vector(base, Streams),
-		Scale:  w.Vector(scale, 1),
+		Fn:     loadFn(w, c, "hc_fn", Streams),
+		Base:   w.Vector("hc_base", Streams),
+		Scale:  w.Vector("hc_scale", 1),
 	}
 }
 

@@ -115,14 +115,14 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		{func(e *example) { e.fn = e.fn[:20*Streams*e.Hidden] }, `tensor "connection.fn": shape [20, 256], expected [24, 256]`},
 		{func(e *example) { e.base = e.base[:4] }, `tensor "connection.base": 4 values, expected 24`},
 		{func(e *example) { e.scale = e.scale[:1] }, `tensor "connection.scale": 1 values, expected 3`},
-		{func(e *example) { e.headFn = append(e.headFn, e.headFn...) }, `tensor "collapse.fn": shape [8, 256], expected [4, 256]`},
-		{func(e *example) { e.headScale = e.scale }, `tensor "collapse.scale": 3 values, expected 1`},
+		{func(e *example) { e.headFn = append(e.headFn, e.headFn...) }, `tensor "collapse.hc_fn": shape [8, 256], expected [4, 256]`},
+		{func(e *example) { e.headScale = e.scale }, `tensor "collapse.hc_scale": 3 values, expected 1`},
 	} {
 		e := newExample(5, 1, 64, false)
 		test.change(e)
 		w := e.loader(t, nn.Packing{}) // checked, not packed
-		Load(w, e.Config, "connection.fn", "connection.base", "connection.scale")
-		LoadHead(w, e.Config, "collapse.fn", "collapse.base", "collapse.scale")
+		Load(w.Sub("connection."), e.Config)
+		LoadHead(w.Sub("collapse."), e.Config)
 		if w.Err() == nil || !strings.HasSuffix(w.Err().Error(), test.want) {
 			t.Errorf("error %v, want …%s", w.Err(), test.want)
 		}

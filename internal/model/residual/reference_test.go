@@ -66,8 +66,8 @@ func (e *example) open(t testing.TB, workers int, quantize tensor.DType) (*Hyper
 		arena.Free()
 	})
 	w := e.loader(t, nn.Packing{Packer: &kernel.Packer{Pool: pool, Arena: arena, Quantize: quantize}})
-	h := Load(w, e.Config, "connection.fn", "connection.base", "connection.scale")
-	head := LoadHead(w, e.Config, "collapse.fn", "collapse.base", "collapse.scale")
+	h := Load(w.Sub("connection."), e.Config)
+	head := LoadHead(w.Sub("collapse."), e.Config)
 	if w.Err() != nil {
 		t.Fatal(w.Err())
 	}
@@ -82,9 +82,9 @@ func (e *example) loader(t testing.TB, p nn.Packing) *nn.Loader {
 		{Name: "connection.fn", Shape: []int{len(e.fn) / width, width}, Values: e.fn},
 		{Name: "connection.base", Shape: []int{len(e.base)}, Values: e.base},
 		{Name: "connection.scale", Shape: []int{len(e.scale)}, Values: e.scale},
-		{Name: "collapse.fn", Shape: []int{len(e.headFn) / width, width}, Values: e.headFn},
-		{Name: "collapse.base", Shape: []int{len(e.headBase)}, Values: e.headBase},
-		{Name: "collapse.scale", Shape: []int{len(e.headScale)}, Values: e.headScale},
+		{Name: "collapse.hc_fn", Shape: []int{len(e.headFn) / width, width}, Values: e.headFn},
+		{Name: "collapse.hc_base", Shape: []int{len(e.headBase)}, Values: e.headBase},
+		{Name: "collapse.hc_scale", Shape: []int{len(e.headScale)}, Values: e.headScale},
 	}
 	dir := t.TempDir()
 	if err := m.WriteSafetensors(dir); err != nil {
