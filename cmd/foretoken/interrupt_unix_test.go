@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +80,35 @@ func interrupted(t *testing.T, flags ...string) []byte {
 		t.Errorf("stderr %q", got)
 	}
 	return append(answer, rest...)
+}
+
+// Ctrl-C ends a measurement, of which what there is is reported.
+func TestInterruptBenchServe(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := io.Copy(io.Discard, r.Body); n == 0 {
+			t.Error("an empty request")
+		}
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	cmd := exec.Command("foretoken", "bench", "serve", "--base-url", server.URL, "--model", "m", "--warmups", "0", "--num-prompts", "3", "--concurrency", "1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(cmd.Wait()); code != exitInterrupted || stderr.String() != "foretoken: interrupted\n" {
+		t.Errorf("exit code %d, stderr %q", code, stderr.String())
+	}
+	if want := "0 completed, 0 failed; interrupted: 1 given up, 2 not sent\n"; !bytes.Contains(stdout.Bytes(), []byte(want)) {
+		t.Errorf("stdout %q, want %q", stdout.String(), want)
+	}
 }
 
 // A reader that leaves ends the command quietly, as for any other program in

@@ -34,7 +34,7 @@ type verbs struct {
 	Render   renderCmd   `cmd:"" help:"Render a chat template."`
 	Score    scoreCmd    `cmd:"" help:"Compute perplexity and log-probabilities."`
 	Quantize quantizeCmd `cmd:"" help:"Write a model as a GGUF file with smaller weights."`
-	Bench    benchCmd    `cmd:"" help:"Measure how fast a model runs here."`
+	Bench    benchVerbs  `cmd:"" help:"Measure speed: of a model here, or of a server."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	// A container that says its version in FORETOKEN_VERSION does not ask for it.
@@ -102,8 +102,18 @@ func newParser(v *verbs) *kong.Kong {
 		}),
 		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"
 		kong.Vars{"default_model": pull.DefaultModel, "known_models": builtinNames(), "version": version()},
+		kong.Help(helpOfDefault),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
+}
+
+// helpOfDefault prints help. That of a verb which has a default command is the
+// default's: `foretoken bench --help` tells of bench MODEL.
+func helpOfDefault(o kong.HelpOptions, c *kong.Context) error {
+	if node := c.Selected(); node != nil && node.DefaultCmd != nil {
+		c.Path = append(c.Path, &kong.Path{Parent: node, Command: node.DefaultCmd, Flags: node.DefaultCmd.Flags})
+	}
+	return kong.DefaultHelpPrinter(o, c)
 }
 
 // A usageError is a command line that cannot be meant.

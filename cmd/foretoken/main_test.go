@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
+	mux.Handle("/v1/", openAI())
 	site := httptest.NewServer(mux)
 	t.Cleanup(site.Close)
 	command, err := exec.LookPath("foretoken")
@@ -127,23 +128,23 @@ func size(ts *testscript.TestScript, neg bool, args []string) {
 // different things by the same one.
 func TestEnvironmentVariables(t *testing.T) {
 	flags := map[string]*kong.Flag{}
-	for _, verb := range newParser(&verbs{}).Model.Children {
+	for _, verb := range newParser(&verbs{}).Model.Leaves(false) {
 		for _, flag := range verb.Flags {
 			if flag.Name == "help" {
 				continue
 			}
 			if len(flag.Envs) != 1 || !strings.HasPrefix(flag.Envs[0], "FORETOKEN_") {
-				t.Errorf("%s --%s: environment variables %q", verb.Name, flag.Name, flag.Envs)
+				t.Errorf("%s --%s: environment variables %q", verb.Path(), flag.Name, flag.Envs)
 				continue
 			}
 			env := flag.Envs[0]
 			if env == "FORETOKEN_HOME" || env == "FORETOKEN_GOLDEN" || env == "FORETOKEN_DATA" {
-				t.Errorf("%s --%s: %s means something else", verb.Name, flag.Name, env)
+				t.Errorf("%s --%s: %s means something else", verb.Path(), flag.Name, env)
 			}
 			// All verbs that run models have the flags that say how.
 			shared := flag.Group != nil && flag.Group.Key == "engine"
 			if other := flags[env]; other != nil && !(shared && other.Name == flag.Name && other.Enum == flag.Enum) {
-				t.Errorf("%s --%s: %s is used twice", verb.Name, flag.Name, env)
+				t.Errorf("%s --%s: %s is used twice", verb.Path(), flag.Name, env)
 			}
 			flags[env] = flag
 		}

@@ -235,7 +235,7 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 		return fmt.Errorf("%s: recommended sampling: %w", e.checkpoint.Files()[0], err)
 	}
 	e.eog = e.endOfGeneration(g.EOS)
-	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen); err != nil {
+	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen, 0); err != nil {
 		return err
 	}
 	return nil

@@ -54,7 +54,7 @@ func openWith(t *testing.T, path string, workers int, mode mode, o model.Options
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := kvcache.NewPool(m.Cache(), mode.cache, 1024)
+	cache, err := kvcache.NewPool(m.Cache(), mode.cache, 1024, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func newPool(t interface{ Fatal(...any) }, layers []LayerSpec, d tensor.DType, tokens int) *Pool {
-	p, err := NewPool(layers, d, tokens)
+	p, err := NewPool(layers, d, tokens, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,20 +171,6 @@ func TestPlacesAreApart(t *testing.T) {
 	}
 }
 
-// A page has whole blocks and whole entries of every store; rings do not count.
-func TestPageSize(t *testing.T) {
-	for want, stores := range map[int]LayerSpec{
-		32:  {{Heads: 1, KeyDim: 1}, {Layout: Rows, Heads: 1, KeyDim: 1, Every: 16}, {Layout: Rows, Heads: 1, KeyDim: 1, Ring: 100}},
-		64:  {{Layout: Rows, Heads: 1, KeyDim: 1, Every: 64}},
-		96:  {{Layout: Rows, Heads: 1, KeyDim: 1, Every: 3}},
-		128: {{Heads: 1, KeyDim: 1, Every: 4}},
-	} {
-		if got := newPool(t, []LayerSpec{stores}, tensor.F32, 1).PageSize(); got != want {
-			t.Errorf("%v: pages of %d positions, want %d", stores, got, want)
-		}
-	}
-}
-
 func TestBytes(t *testing.T) {
 	for d, want := range map[tensor.DType][2]int{
 		// 32/4 + 64/4 + 2·96 + 96 + 32/128 values a token; 84 windows of 32 values, 72 inputs of 12 floats
@@ -299,8 +285,32 @@ func TestNewPoolRefuses(t *testing.T) {
 		{Store{Heads: 1, KeyDim: 32, ValueDim: 80}, tensor.Q8_0, "layer 0 has keys of 32 and values of 80, expected multiples of 32"},
 		{Store{Heads: 1, KeyDim: 12, ValueDim: 32}, tensor.Q8_0, "layer 0 has keys of 12 and values of 32, expected multiples of 32"},
 	} {
-		if _, err := NewPool([]LayerSpec{{test.store}}, test.d, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := NewPool([]LayerSpec{{test.store}}, test.d, 1, 0); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v of %v: error %v, want %q", test.d, test.store, err, test.want)
+		}
+	}
+}
+
+func TestPageSize(t *testing.T) {
+	for _, test := range []struct {
+		layers         []LayerSpec
+		asked, want    int
+		pages, perPage int // of 1000 tokens; bytes
+	}{
+		{plain, 0, 32, 32, 32 * 8},
+		{plain, 32, 32, 32, 32 * 8},
+		{plain, 96, 96, 11, 96 * 8},
+		{mixed, 0, 128, 8, 128*1248 + 128}, // the last store has one entry of 128 bytes
+		{mixed, 256, 256, 4, 2 * (128*1248 + 128)},
+	} {
+		pool, err := NewPool(test.layers, tensor.F32, 1000, test.asked)
+		if err != nil || pool.PageSize() != test.want || pool.Free() != test.pages || pool.pages.bytes != test.perPage {
+			t.Errorf("page size %d: %d pages of %d positions and %d bytes, %v; want %d of %d and %d", test.asked, pool.Free(), pool.PageSize(), pool.pages.bytes, err, test.pages, test.want, test.perPage)
+		}
+	}
+	for size, want := range map[int]string{64: "page size 64: expected a multiple of 128", -128: "page size -128: expected a multiple of 128"} {
+		if _, err := NewPool(mixed, tensor.F32, 1000, size); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }

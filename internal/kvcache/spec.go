@@ -1,6 +1,10 @@
 package kvcache
 
-import "github.com/foretoken/foretoken/internal/tensor"
+import (
+	"fmt"
+
+	"github.com/foretoken/foretoken/internal/tensor"
+)
 
 // BlockSize is the number of entries that kernels store and reduce together;
 // attention cuts its blocks at absolute positions.
@@ -33,10 +37,28 @@ type Store struct {
 	// Ring, if not 0, is how many of the last entries a row can read. A store
 	// keeps Slack more, so that rewinding finds those before.
 	Ring int
+	// Private says why sequences cannot share a prefix of the store with the same
+	// bits; "": they can.
+	Private string
 }
 
 // LayerSpec says what one layer keeps.
 type LayerSpec []Store
+
+// Shareable returns why sequences that begin alike cannot share what the layer
+// keeps of that, nil if they can. Where it is not nil there can be no Tree.
+func (l LayerSpec) Shareable() error {
+	for _, s := range l {
+		switch {
+		case s.Private != "":
+			return fmt.Errorf("%s cannot be shared: %s", s.Kind, s.Private)
+		case s.Ring > 0 && (s.every() > 1 || s.Layout != Rows):
+			// A page may end inside such an entry or block.
+			return fmt.Errorf("%s cannot be shared: a ring of %d positions an entry, expected rows of one", s.Kind, s.every())
+		}
+	}
+	return nil
+}
 
 func (s Store) every() int { return max(s.Every, 1) }
 

@@ -5,13 +5,14 @@ import "strings"
 // A Kind says what a Delta belongs to.
 type Kind uint8
 
-// The kinds. Of one call come a CallName, any number of CallArguments, and a CallEnd if it is complete.
+// The kinds. Of one call come a CallName, any number of CallArguments, and a CallEnd or CallCut.
 const (
 	Reasoning Kind = iota + 1
 	Content
 	CallName      // a call begins: its function's name, whole
 	CallArguments // more of the JSON object
 	CallEnd       // the call as the model wrote it
+	CallCut       // generation has ended within the call: what the model wrote of it
 )
 
 // A Delta is a piece of what the model says. It is never taken back.
@@ -77,7 +78,12 @@ func (p *Parser) Write(text string) []Delta {
 // Close says that the text has ended, and returns the rest. The Parser must not be used any more.
 func (p *Parser) Close() []Delta {
 	p.closed = true
-	return p.Write("")
+	out := p.Write("")
+	if p.inCall {
+		p.emit(CallCut, p.sampled.String())
+		out = append(out, p.out...)
+	}
+	return out
 }
 
 // take removes n bytes from the pending text.

@@ -53,7 +53,7 @@ func newLatentLayer(t testing.TB, m MLA, hidden, workers, positions int, d tenso
 		x.W = &nn.Linear{Weight: l.pack(t, l.matrix(t, x.Heads, hidden))}
 		x.KNorm, x.KBias, x.Rope = slices.Repeat([]float32{1}, x.Dim), make([]float32, x.Dim), l.Rope
 	}
-	if l.cache, err = kvcache.NewPool([]kvcache.LayerSpec{l.Cache()}, d, positions); err != nil {
+	if l.cache, err = kvcache.NewPool([]kvcache.LayerSpec{l.Cache()}, d, positions, 0); err != nil {
 		t.Fatal(err)
 	}
 	l.st = &nn.State{Pool: l.pool, Cache: l.cache}

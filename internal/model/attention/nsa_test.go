@@ -34,7 +34,7 @@ func (e *nsaExample) open(t testing.TB, workers int, d tensor.DType) *nsaRun {
 	if e.keyMLP != nil {
 		a.KeyMLP, a.ValueMLP = e.keyMLP.pack(t, pool, arena, e.keyDim), e.valueMLP.pack(t, pool, arena, e.valueDim)
 	}
-	cache, err := kvcache.NewPool([]kvcache.LayerSpec{a.Cache()}, d, 4*e.tokens)
+	cache, err := kvcache.NewPool([]kvcache.LayerSpec{a.Cache()}, d, 4*e.tokens, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
