@@ -209,9 +209,9 @@ func TestSeedsAndLogProbs(t *testing.T) {
 // held runs a loop that takes one step of the first request, and goes on when
 // until says so: a loop that runs freely may be done before anybody cancels.
 func held(e *Engine, until func() <-chan struct{}) {
-	e.loop = loop{submitted: make(chan *sequence), jobs: make(chan job), quit: make(chan struct{}), done: make(chan struct{})}
+	e.loop = loop{submitted: make(chan []*sequence), jobs: make(chan job), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted)
+		e.loop.waiting = append(e.loop.waiting, <-e.loop.submitted...)
 		e.advance()
 		<-until()
 		e.run()

@@ -14,13 +14,10 @@ import (
 // sequences have one row each, prompts fill the rest in chunks.
 const defaultStepRows = 128
 
-// ErrClosed ends the requests of an engine that was closed.
-var ErrClosed = errors.New("the engine is closed")
-
 // loop is the state of the step loop. Its goroutine alone touches all but the
 // channels.
 type loop struct {
-	submitted chan *sequence
+	submitted chan []*sequence
 	jobs      chan job
 	quit      chan struct{}
 	done      chan struct{}
@@ -43,7 +40,7 @@ type job struct {
 
 func (e *Engine) start() {
 	e.loop = loop{
-		submitted: make(chan *sequence), jobs: make(chan job),
+		submitted: make(chan []*sequence), jobs: make(chan job),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	go e.run()
@@ -67,12 +64,12 @@ func (l *loop) stopping() bool {
 	}
 }
 
-func (e *Engine) submit(s *sequence) error {
+func (e *Engine) submit(s []*sequence) error {
 	select {
 	case e.loop.submitted <- s:
 		return nil
-	case <-s.ctx.Done():
-		return s.ctx.Err()
+	case <-s[0].out.ctx.Done():
+		return s[0].out.ctx.Err()
 	case <-e.loop.done:
 		return ErrClosed
 	}
@@ -120,7 +117,7 @@ func (e *Engine) receive(wait bool) (quit bool) {
 	for {
 		select {
 		case s := <-l.submitted:
-			l.waiting = append(l.waiting, s)
+			l.waiting = append(l.waiting, s...)
 			now = closed
 		case j := <-l.jobs:
 			j.done <- e.checkpoint.Guard(j.run)
@@ -137,7 +134,7 @@ func (e *Engine) dropCancelled() {
 	l := &e.loop
 	for _, list := range []*[]*sequence{&l.waiting, &l.running} {
 		*list = slices.DeleteFunc(*list, func(s *sequence) bool {
-			err := s.ctx.Err()
+			err := s.out.ctx.Err()
 			if err != nil {
 				e.finish(s, err)
 			}
@@ -149,7 +146,9 @@ func (e *Engine) dropCancelled() {
 // finish ends s and gives its memory back.
 func (e *Engine) finish(s *sequence, err error) {
 	e.cache.Release(&s.table)
-	s.out.end(err)
+	if *s.live--; *s.live == 0 || err != nil {
+		s.out.end(err)
+	}
 }
 
 // advance runs one step: every running sequence catches up with its tokens.
@@ -197,7 +196,7 @@ func (e *Engine) advance() {
 
 // abandoned reports whether nobody waits for the step at hand any more.
 func (l *loop) abandoned() bool {
-	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.ctx.Err() == nil })
+	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.out.ctx.Err() == nil })
 }
 
 // end finishes a running sequence.

@@ -130,10 +130,10 @@ type live struct {
 func submitTo(t *testing.T, e *Engine, r Request) *live {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s, err := e.newSequence(ctx, r)
-	if err != nil {
+	if err := e.check(&r); err != nil {
 		t.Fatal(err)
 	}
+	s := e.newRequest(newGeneration(ctx, r), r)[0]
 	e.loop.waiting = append(e.loop.waiting, s)
 	return &live{sequence: s, cancel: cancel}
 }

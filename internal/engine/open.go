@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/exec"
@@ -43,6 +44,26 @@ type Options struct {
 	// tokens to fp8. In memory it takes KVCacheDType all the same. Other models are
 	// refused.
 	RoundCache bool
+
+	// How requests share the engine.
+	MaxSeqs          int           // sequences that run at once; 0: 64
+	MaxQueued        int           // requests that wait; 0: no limit
+	MaxBatchedTokens int           // rows of a step; 0: 128
+	ChunkSize        int           // most rows of one prompt in a step; 0: MaxBatchedTokens
+	MaxPartial       int           // prompts that are computed in part at a time; 0: one
+	SeparatePrefill  bool          // prompts and decoding have steps of their own, turn about
+	Policy           string        // order of the queue: fcfs (""), lpm, dfs-weight or priority
+	Conservativeness float64       // of admission: what share of the tokens to come memory is kept for; 0: 1
+	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed; 0: three times that without
+
+	// The cache, and the prefixes that requests share in it.
+	KVCacheMemory  int64  // bytes; 0: what one sequence of MaxModelLen takes
+	PageSize       int    // tokens that share together; 0: the least the model allows
+	NoPrefixCache  bool   // share nothing
+	EvictionPolicy string // of shared prefixes: lru (""), lfu or fifo
+	PrefixCacheDir string // where shared prefixes are kept between runs; "": nowhere
+
+	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s
 
 	// Progress is told how many bytes of the model's files have been prepared,
 	// and how many there are; nil: nobody.

@@ -1,21 +1,10 @@
 package engine
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
-
-// A Request asks for one continuation.
-type Request struct {
-	Prompt []int32 // not empty
-	Params sample.Params
-	// KeepSpecial leaves special tokens in the text.
-	KeepSpecial bool
-}
 
 // A FinishReason says why a sequence ended.
 type FinishReason string
@@ -28,6 +17,7 @@ const (
 
 // A Token is one generated token.
 type Token struct {
+	Choice  int // which continuation, from 0
 	ID      int32
 	Text    string                // what became certain with this token; may be empty
 	Finish  FinishReason          // empty but for the last token
@@ -37,9 +27,10 @@ type Token struct {
 
 // A sequence is a request on its way. The loop owns it.
 type sequence struct {
-	ctx    context.Context
-	params sample.Params
-	out    *stream
+	request Request
+	choice  int
+	out     *Generation
+	live    *int // choices of the request that have not ended
 
 	tokens   []int32 // prompt and output
 	prompt   int     // how many of them are the prompt
@@ -54,34 +45,23 @@ type sequence struct {
 // generated is the number of output tokens.
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
-// newSequence checks r.
-func (e *Engine) newSequence(ctx context.Context, r Request) (*sequence, error) {
-	vocab := e.vocab()
-	if err := r.Params.Validate(vocab); err != nil {
-		return nil, err
-	}
-	if n := len(r.Prompt); n == 0 {
-		return nil, fmt.Errorf("the prompt is empty")
-	} else if n >= e.maxLen {
-		return nil, fmt.Errorf("the prompt has %d tokens, which leaves none of the model's %d for an answer", n, e.maxLen)
-	}
-	for i, id := range r.Prompt {
-		if id < 0 || int(id) >= e.Config().Vocab {
-			return nil, fmt.Errorf("prompt token %d is %d, expected 0 to %d", i, id, e.Config().Vocab-1)
+// newRequest makes the sequences of r's choices.
+func (e *Engine) newRequest(g *Generation, r Request) []*sequence {
+	live := max(r.Choices, 1)
+	seqs := make([]*sequence, live)
+	stops := sample.NewStopSet(r.Params.Stop)
+	for i := range seqs {
+		s := &sequence{request: r, choice: i, out: g, live: &live, tokens: append([]int32(nil), r.Prompt...), prompt: len(r.Prompt)}
+		if r.Params.Penalized() {
+			s.history = sample.NewHistory(r.Prompt)
 		}
+		if e.tokenizer != nil {
+			s.text = e.tokenizer.Stream(r.Prompt, !r.KeepSpecial)
+			s.stop = stops.NewMatcher(r.Params.IncludeStop)
+		}
+		seqs[i] = s
 	}
-	if len(r.Params.Stop) > 0 && e.tokenizer == nil {
-		return nil, fmt.Errorf("stop strings: %w", e.noVocab)
-	}
-	s := &sequence{ctx: ctx, params: r.Params, out: newStream(), tokens: append([]int32(nil), r.Prompt...), prompt: len(r.Prompt)}
-	if r.Params.Penalized() {
-		s.history = sample.NewHistory(r.Prompt)
-	}
-	if e.tokenizer != nil {
-		s.text = e.tokenizer.Stream(r.Prompt, !r.KeepSpecial)
-		s.stop = sample.NewStopSet(r.Params.Stop).NewMatcher(r.Params.IncludeStop)
-	}
-	return s, nil
+	return seqs
 }
 
 // vocab is the number of tokens that can be drawn: an embedding may have more
@@ -98,7 +78,7 @@ func (e *Engine) vocab() int {
 // last.
 func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 	r, err := e.sampler.Sample(logits, &sample.Row{
-		Params: &s.params, Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
+		Params: &s.request.Params, Choice: uint32(s.choice), Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
 	})
 	if err != nil {
 		return true, err
@@ -107,11 +87,11 @@ func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 	if s.history != nil {
 		s.history.Add(r.Token)
 	}
-	t := Token{ID: r.Token, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
+	t := Token{Choice: s.choice, ID: r.Token, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
 	switch {
-	case s.params.Ends(r.Token, e.eog):
+	case s.request.Params.Ends(r.Token, e.eog):
 		t.Finish = Stop
-	case s.generated() == s.params.MaxTokens, len(s.tokens) == e.maxLen:
+	case s.generated() == s.request.Params.MaxTokens, len(s.tokens) == e.maxLen:
 		t.Finish = Length
 	}
 	if s.text != nil {
@@ -133,7 +113,7 @@ func (s *sequence) decode(t *Token) {
 		text += s.text.Flush()
 	}
 	stopped := false
-	if s.generated() < s.params.MinTokens {
+	if s.generated() < s.request.Params.MinTokens {
 		t.Text = s.stop.Pass(text)
 	} else {
 		t.Text, stopped = s.stop.Feed(text)
