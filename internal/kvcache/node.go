@@ -9,6 +9,7 @@ import (
 // table ends inside, it is split. The root of a namespace has no pages and no
 // parent.
 type node struct {
+	id       uint64 // from 1; never used again
 	parent   *node
 	children map[string]*node // by the key of their first page
 	tokens   []int32          // of the pages; not written once they are here
@@ -25,11 +26,18 @@ type node struct {
 
 const none = -1
 
+// node makes a node of n, in no heap and without a snapshot.
+func (t *Tree) node(n node) *node {
+	t.ids++
+	n.id, n.snapshot, n.heap = t.ids, none, none
+	return &n
+}
+
 // root returns the root of a namespace, which is about to get a child.
 func (t *Tree) root(namespace string) *node {
 	n := t.roots[namespace]
 	if n == nil {
-		n = &node{namespace: namespace, snapshot: none, heap: none}
+		n = t.node(node{namespace: namespace})
 		t.roots[namespace] = n
 	}
 	return n
@@ -75,10 +83,9 @@ func (t *Tree) next(n *node, tokens []int32) *node {
 func (t *Tree) split(n *node, pages int) *node {
 	page := t.pool.pagePositions
 	at := pages * page
-	upper := &node{
-		tokens: n.tokens[:at:at], pages: n.pages[:pages:pages],
-		locks: n.locks, hits: n.hits, used: n.used, born: n.born, snapshot: none, heap: none,
-	}
+	upper := t.node(node{
+		tokens: n.tokens[:at:at], pages: n.pages[:pages:pages], locks: n.locks, hits: n.hits, used: n.used, born: n.born,
+	})
 	n.parent.adopt(upper, page)
 	n.tokens, n.pages = n.tokens[at:], n.pages[pages:]
 	upper.adopt(n, page)

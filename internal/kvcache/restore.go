@@ -138,7 +138,7 @@ func (t *Tree) readNode(r *source, head *fileHead, nodes []*node) (n *node, whol
 	case parent != nil && parent.children[key(tokens[:page])] != nil:
 		return nil, false, errors.New("another node begins with the same tokens")
 	}
-	n = &node{hits: h.Hits, used: h.Used, born: h.Born, snapshot: none, heap: none}
+	n = t.node(node{hits: h.Hits, used: h.Used, born: h.Born})
 	if err := t.readMemory(r, n, h); err != nil {
 		t.pool.pages.put(n.pages)
 		t.unmark(n)

@@ -14,8 +14,8 @@ func TestSnapshotsAtPageBoundaries(t *testing.T) {
 	w.keep("abcd")
 	w.want("abcd*")
 	prompt := w.spell("abxy")
-	if ready, known := w.tree.Match("", prompt); ready != 0 || known != 64 {
-		t.Fatalf("%d ready, %d known, want 0 and 64", ready, known)
+	if p := w.tree.Match("", prompt); p.Ready != 0 || p.Known != 64 {
+		t.Fatalf("%d ready, %d known, want 0 and 64", p.Ready, p.Known)
 	}
 	w.attach(s, "", prompt)
 	for _, n := range []int{64, 64} {

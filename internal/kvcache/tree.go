@@ -28,6 +28,7 @@ type Tree struct {
 	evictable int // in nodes without locks
 	evicted   uint64
 	clock     uint64 // ticks with every walk
+	ids       uint64 // of nodes
 
 	snapshots memory
 	marked    []*node // those with snapshots
@@ -68,15 +69,44 @@ func NewTree(p *Pool, o TreeOptions) (*Tree, error) {
 // ringed says whether prefixes need snapshots.
 func (t *Tree) ringed() bool { return t.pool.rings.bytes > 0 }
 
-// Match returns how many positions of tokens Attach would share and how many
-// are in the tree, both whole pages. They differ where layers keep rings and
-// there is no snapshot at known: a prefill chunk that ends there, and an Insert
-// after it, make it one. Match counts as use.
-//
-// At least one token must be left to compute: callers leave out the last.
-func (t *Tree) Match(namespace string, tokens []int32) (ready, known int) {
-	_, ready, known = t.find(namespace, tokens)
-	return ready, known
+// A Prefix is what the tree has of a sequence's tokens: positions of whole
+// pages. Ready and Known differ where layers keep rings and there is no
+// snapshot at Known: a prefill chunk that ends there, and an Insert after it,
+// make it one.
+type Prefix struct {
+	Ready    int // that Attach would share
+	Unlocked int // pages of these that no table shares: attached, they can no longer be evicted
+	Known    int // that are in the tree
+}
+
+// Match looks tokens up, which counts as use. At least one token must be left
+// to compute: callers leave out the last.
+func (t *Tree) Match(namespace string, tokens []int32) Prefix {
+	at, ready, known := t.find(namespace, tokens)
+	p := Prefix{Ready: ready, Known: known}
+	for ; at != nil && at.parent != nil && at.locks == 0; at = at.parent {
+		p.Unlocked += len(at.pages)
+	}
+	return p
+}
+
+// Path returns numbers that stand for the nodes of the prefix that Attach would
+// share, the last first. Prefixes of different namespaces have none in common.
+func (t *Tree) Path(namespace string, tokens []int32) (path []uint64) {
+	for at, _, _ := t.find(namespace, tokens); at != nil && at.parent != nil; at = at.parent {
+		path = append(path, at.id)
+	}
+	return path
+}
+
+// Exclusive is the number of pages that would be free or evictable if table
+// were released.
+func (t *Tree) Exclusive(table *Table) int {
+	n := len(table.pages) - table.shared
+	for at := table.node; at != nil && at.parent != nil && at.locks == 1; at = at.parent {
+		n += len(at.pages)
+	}
+	return n
 }
 
 // find walks down as far as tokens lead, splits the node in which they leave
@@ -185,10 +215,7 @@ func (t *Tree) extend(table *Table, namespace string, tokens []int32) {
 		// Nobody else needs the place where it ends: decoding makes long nodes.
 		at.tokens, at.pages = append(at.tokens, tokens...), append(at.pages, pages...)
 	} else {
-		child := &node{
-			tokens: slices.Clone(tokens), pages: slices.Clone(pages), locks: 1,
-			born: t.clock, snapshot: none, heap: none,
-		}
+		child := t.node(node{tokens: slices.Clone(tokens), pages: slices.Clone(pages), locks: 1, born: t.clock})
 		at.adopt(child, t.pool.pagePositions)
 		at = child
 	}

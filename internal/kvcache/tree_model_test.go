@@ -135,15 +135,17 @@ func (m *model) attach(rt *rapid.T) {
 	}
 	want := &sequence{namespace: rapid.SampledFrom([]string{"", "other"}).Draw(rt, "namespace")}
 	want.tokens = m.draw(rt, rapid.IntRange(1, 5*m.pool.pagePositions).Draw(rt, "prompt"))
-	ready, known := m.tree.Match(want.namespace, want.tokens)
+	match := m.tree.Match(want.namespace, want.tokens)
+	ready, known := match.Ready, match.Known
 	if got := m.touch(want) * m.pool.pagePositions; got != known || ready > known || ready < known && !m.tree.ringed() {
 		rt.Fatalf("%d ready and %d known, want %d", ready, known, got)
 	}
 	if rings := m.pool.rings.available(); m.tree.ringed() && rings == 0 {
-		ready = 0
+		ready, match.Unlocked = 0, 0
 	}
-	if n := m.world.attach(s, want.namespace, want.tokens); n != ready {
-		rt.Fatalf("%d attached, %d ready", n, ready)
+	evictable := m.tree.evictable
+	if n := m.world.attach(s, want.namespace, want.tokens); n != ready || evictable-m.tree.evictable != match.Unlocked {
+		rt.Fatalf("%d attached, %d ready; of %d evictable pages %d are left, %d were unlocked", n, ready, evictable, m.tree.evictable, match.Unlocked)
 	}
 	m.touch(want)
 	m.shared[s.number] = ready / m.pool.pagePositions
@@ -203,8 +205,8 @@ func (m *model) insert(rt *rapid.T) {
 			m.used[path] = m.clock
 		}
 		n = pages
-		if ready, known := m.tree.Match(s.namespace, s.tokens); ready != known || ready/m.pool.pagePositions != n {
-			rt.Fatalf("%d pages inserted, %d positions are ready of %d", n, ready, known)
+		if p := m.tree.Match(s.namespace, s.tokens); p.Ready != p.Known || p.Ready/m.pool.pagePositions != n {
+			rt.Fatalf("%d pages inserted, %d positions are ready of %d", n, p.Ready, p.Known)
 		}
 		m.touch(s)
 	}
@@ -236,7 +238,13 @@ func (m *model) rewind(rt *rapid.T) {
 func (m *model) release(rt *rapid.T) { m.drop(m.sequence(rt)) }
 
 func (m *model) drop(s *sequence) {
+	available := func() int { return m.pool.Free() + m.tree.evictable }
+	want := available() + m.tree.Exclusive(s.table)
 	m.world.release(s)
+	// What cannot be attached for want of a snapshot is freed, not kept.
+	if got := available(); got != want {
+		panic(fmt.Sprintf("%d pages are available after a release, expected %d", got, want))
+	}
 	m.shared[s.number] = 0
 }
 

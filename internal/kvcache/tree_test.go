@@ -32,8 +32,8 @@ func TestMatchIsOfWholePages(t *testing.T) {
 		{"other tokens at once", "", w.spell("bcd"), 0},
 		{"another namespace", "other", abcd, 0},
 	} {
-		if ready, known := w.tree.Match(test.namespace, test.tokens); ready != 32*test.want || known != ready {
-			t.Errorf("%s: %d positions ready, %d known, want %d pages", test.name, ready, known, test.want)
+		if p := w.tree.Match(test.namespace, test.tokens); p.Ready != 32*test.want || p.Known != p.Ready {
+			t.Errorf("%s: %d positions ready, %d known, want %d pages", test.name, p.Ready, p.Known, test.want)
 		}
 	}
 	w.check()
@@ -329,10 +329,29 @@ func BenchmarkMatch(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if ready, _ := w.tree.Match("", tokens); ready != len(tokens) {
+				if ready := w.tree.Match("", tokens).Ready; ready != len(tokens) {
 					b.Fatal(ready)
 				}
 			}
 		})
+	}
+}
+
+// Paths of prefixes that begin alike end alike.
+func TestPath(t *testing.T) {
+	w := newWorld(t, plain, 32, 0, 1, TreeOptions{})
+	w.keep("abcd")
+	w.keep("abef")
+	path := func(pages string) []uint64 { return w.tree.Path("", w.spell(pages)) }
+	abc := path("abcx") // splits the node of c and d
+	ab, cd, ef := path("ab"), path("abcd"), path("abef")
+	if len(ab) != 1 || len(cd) != 3 || len(ef) != 2 || len(abc) != 2 {
+		t.Fatalf("ab %v, abcd %v, abef %v, abc %v", ab, cd, ef, abc)
+	}
+	if !slices.Equal(cd[2:], ab) || !slices.Equal(ef[1:], ab) || !slices.Equal(cd[1:], abc) || ef[0] == cd[0] {
+		t.Errorf("ab %v, abcd %v, abef %v, abc %v", ab, cd, ef, abc)
+	}
+	if p := path("xy"); len(p) > 0 {
+		t.Errorf("xy, which is not there: %v", p)
 	}
 }

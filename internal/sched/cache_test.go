@@ -73,7 +73,6 @@ func (c *trie) Match(id uint64) Match {
 	path := c.find(tokens, len(tokens)-1)
 	m := Match{Tokens: len(path) * c.pageSize}
 	for _, p := range path {
-		m.Node = p.node
 		if p.holders == 0 {
 			m.Unlocked++
 		}
@@ -81,7 +80,13 @@ func (c *trie) Match(id uint64) Match {
 	return m
 }
 
-func (c *trie) Parent(node uint64) uint64 { return c.byNode[node].parent.node }
+func (c *trie) Path(id uint64) (nodes []uint64) {
+	tokens := c.tokens(id)
+	for _, p := range slices.Backward(c.find(tokens, len(tokens)-1)) {
+		nodes = append(nodes, p.node)
+	}
+	return nodes
+}
 
 func (c *trie) Exclusive(id uint64) int {
 	t := c.tables[id]

@@ -109,5 +109,5 @@ type roomy struct{}
 
 func (roomy) Available() int       { return 1 << 19 }
 func (roomy) Match(uint64) Match   { return Match{} }
-func (roomy) Parent(uint64) uint64 { return 0 }
+func (roomy) Path(uint64) []uint64 { return nil }
 func (roomy) Exclusive(uint64) int { return 0 }

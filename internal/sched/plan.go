@@ -12,9 +12,9 @@ type Cache interface {
 	Available() int
 	// Match is the cached prefix of a waiting request.
 	Match(id uint64) Match
-	// Parent is the node above a node of the prefix tree, 0 above the first.
-	// Only DFSWeight asks.
-	Parent(node uint64) uint64
+	// Path is the nodes of that prefix in the prefix tree, the last first. Numbers
+	// above 0 stand for them. Only DFSWeight asks.
+	Path(id uint64) []uint64
 	// Exclusive is the number of pages that would become available if this
 	// running sequence alone were released.
 	Exclusive(id uint64) int
@@ -22,9 +22,8 @@ type Cache interface {
 
 // A Match is what the cache holds of a request's tokens.
 type Match struct {
-	Tokens   int    // whole pages, fewer than the request's tokens
-	Unlocked int    // pages among them that could be evicted now
-	Node     uint64 // where the match ends in the prefix tree; 0 is the root
+	Tokens   int // whole pages, fewer than the request's tokens
+	Unlocked int // pages among them that could be evicted now
 }
 
 // A Plan is one step. It is carried out in this order: release Retracted,

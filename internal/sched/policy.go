@@ -103,8 +103,9 @@ func (p *step) rankByWeight() {
 	}
 	nodes := map[uint64]*node{0: {}}
 	for _, q := range p.waiting {
-		at := p.match(q).Node
-		for child, n := uint64(0), at; ; child, n = n, p.cache.Parent(n) {
+		path := append(p.cache.Path(q.ID), 0)
+		child := uint64(0)
+		for _, n := range path {
 			known := nodes[n]
 			if known == nil {
 				known = &node{}
@@ -114,11 +115,9 @@ func (p *step) rankByWeight() {
 				known.children = append(known.children, child) // it is new
 			}
 			known.weight++
-			if n == 0 {
-				break
-			}
+			child = n
 		}
-		nodes[at].own = append(nodes[at].own, q)
+		nodes[path[0]].own = append(nodes[path[0]].own, q)
 	}
 	// The stack has the node to enter next on top; one that was entered is
 	// left below its children.

@@ -83,9 +83,25 @@ func (p *step) retract(q *sequence) {
 	p.pages += p.cache.Exclusive(q.ID)
 	i := slices.Index(p.running, q)
 	p.running = slices.Delete(p.running, i, i+1)
-	p.waiting = append(p.waiting, q)
+	p.wait(q)
 	p.plan.Retracted = append(p.plan.Retracted, q.ID)
+}
+
+// wait queues a sequence that has run.
+func (s *Scheduler) wait(q *sequence) {
+	s.waiting = append(s.waiting, q)
 	q.running, q.returned, q.computed, q.grant = false, true, 0, 0
+}
+
+// RetractAll sends all running sequences back to the queue, between steps, and
+// returns them. The caller releases their memory.
+func (s *Scheduler) RetractAll() (ids []uint64) {
+	for _, q := range s.running {
+		s.wait(q)
+		ids = append(ids, q.ID)
+	}
+	s.running = s.running[:0]
+	return ids
 }
 
 // preempt makes room for the first of the queue under Priority: sequences of

@@ -98,6 +98,18 @@ func (a args) duration(key string) time.Duration {
 	return d
 }
 
+func (s *script) retractAll() string {
+	for _, id := range s.w.s.RetractAll() {
+		s.w.retract(id)
+	}
+	return s.stats()
+}
+
+func (s *script) stats() string {
+	st := s.w.s.Stats()
+	return fmt.Sprintf("waiting %d, running %d, partial %d; %d of %d pages available\n", st.Waiting, st.Running, st.Partial, s.w.cache.Available(), s.w.s.cfg.Pages)
+}
+
 func (s *script) do(line string) (string, error) {
 	words := strings.Fields(line)
 	a := args{}
@@ -118,6 +130,8 @@ func (s *script) do(line string) (string, error) {
 	case "abort":
 		s.w.abort(uint64(a.int("0", 0)))
 		return "", nil
+	case "retract-all":
+		return s.retractAll(), nil
 	case "wait":
 		s.w.now = s.w.now.Add(a.duration("0"))
 		return "", nil
@@ -134,8 +148,7 @@ func (s *script) do(line string) (string, error) {
 		}
 		return fmt.Sprintf("%d\n", account.served), nil
 	case "stats":
-		st := s.w.s.Stats()
-		return fmt.Sprintf("waiting %d, running %d, partial %d; %d of %d pages available\n", st.Waiting, st.Running, st.Partial, s.w.cache.Available(), s.w.s.cfg.Pages), nil
+		return s.stats(), nil
 	}
 	return "", fmt.Errorf("unknown command")
 }

@@ -105,6 +105,12 @@ func (w *world) elder() *client {
 	return e
 }
 
+// retract takes a sequence's memory.
+func (w *world) retract(id uint64) {
+	w.cache.release(id)
+	w.seqs[id].running, w.seqs[id].computed = false, 0
+}
+
 // step plans and runs one step.
 func (w *world) step() error {
 	elder := w.elder()
@@ -118,8 +124,7 @@ func (w *world) step() error {
 		if !q.running || q == elder {
 			return fmt.Errorf("sequence %d is retracted: running %v, elder %v", id, q.running, q == elder)
 		}
-		w.cache.release(id)
-		q.running, q.computed = false, 0
+		w.retract(id)
 	}
 	for _, a := range w.plan.Admitted {
 		q := w.seqs[a.ID]
