@@ -43,7 +43,32 @@ import (
 //	ExpertMemory int64  // bytes for packed experts, which are packed as they are needed; 0: all are packed while loading
 //	RoundCache   bool   // DeepSeek V3.2 and V4: round what is kept of tokens as training did, to fp8 and fp4
 //	MLA          string // latent attention: "absorbed" or "expanded", the same but for rounding
-//	Progress     func(done, total int64) // bytes of the model prepared; may be nil
+//
+// How requests share the engine:
+//
+//	MaxSeqs          int     // sequences that run at once; 0: 64
+//	MaxQueued        int     // requests that wait; 0: no limit
+//	MaxBatchedTokens int     // rows of a step; 0: 128
+//	ChunkSize        int     // most rows of one prompt in a step; 0: MaxBatchedTokens
+//	MaxPartial       int     // prompts that are computed in part at a time; 0: one
+//	SeparatePrefill  bool    // prompts and decoding have steps of their own, turn about
+//	Policy           string  // order of the queue: "fcfs", "lpm", "dfs-weight" or "priority"
+//	Conservativeness float64 // of admission: what share of the tokens to come memory is kept for; 0: 1
+//	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed
+//
+// The cache, and the prefixes that requests share in it:
+//
+//	KVCacheMemory  int64  // bytes
+//	PageSize       int    // tokens that share together; 0: the least the model allows
+//	NoPrefixCache  bool   // share nothing
+//	EvictionPolicy string // of shared prefixes: "lru", "lfu" or "fifo"
+//	PrefixCacheDir string // where shared prefixes are kept between runs
+//
+// And who is told:
+//
+//	Progress        func(done, total int64) // bytes of the model prepared; may be nil
+//	Log             *slog.Logger  // nil: nothing is logged
+//	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s
 type Options = engine.Options
 
 // Sampling says how tokens are chosen and when generation ends. Start from
@@ -73,6 +98,7 @@ func DefaultSampling() Sampling { return sample.Default() }
 
 // A Token is one generated token.
 //
+//	Choice  int            // which continuation, from 0
 //	ID      int32
 //	Text    string         // what became certain with this token; may be empty
 //	Finish  FinishReason   // empty but for the last token

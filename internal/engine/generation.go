@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"sync"
@@ -56,7 +57,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Generation, error) {
 		return nil, err
 	}
 	g := newGeneration(ctx, r)
-	if err := e.submit(e.newRequest(g, r)); err != nil {
+	if err := e.loop.inbox.put(e.newGroup(g, r), e.maxQueued); err != nil {
 		g.cancel()
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error
 				}
 			}
 			if err != nil {
-				if err != io.EOF {
+				if !errors.Is(err, io.EOF) {
 					yield(Token{}, err)
 				}
 				return

@@ -2,28 +2,26 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
+	"sync"
+	"time"
 
-	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/model/nn"
+	"github.com/foretoken/foretoken/internal/sched"
 )
 
-// defaultStepRows bounds the rows of one step, and so its workspace: decoding
-// sequences have one row each, prompts fill the rest in chunks.
-const defaultStepRows = 128
-
 // loop is the state of the step loop. Its goroutine alone touches all but the
-// channels.
+// inbox and the channels.
 type loop struct {
-	submitted chan []*sequence
-	jobs      chan job
-	quit      chan struct{}
-	done      chan struct{}
+	inbox inbox
+	jobs  chan job
+	quit  chan struct{}
+	done  chan struct{}
 
-	waiting []*sequence // first come, first served
-	running []*sequence // oldest first
+	sched *sched.Scheduler
+	cost  sched.Estimator
+	seqs  map[uint64]*sequence // in the scheduler
+	last  uint64               // number that a sequence got
 
 	// What the step at hand is made of; the memory is used again.
 	step    nn.Step
@@ -39,11 +37,16 @@ type job struct {
 }
 
 func (e *Engine) start() {
-	e.loop = loop{
-		submitted: make(chan []*sequence), jobs: make(chan job),
-		quit: make(chan struct{}), done: make(chan struct{}),
-	}
+	e.ready()
 	go e.run()
+	go e.watch(e.watchdog)
+}
+
+// ready is start but for the goroutines.
+func (e *Engine) ready() {
+	e.loop.seqs = make(map[uint64]*sequence)
+	e.loop.jobs, e.loop.quit, e.loop.done = make(chan job), make(chan struct{}), make(chan struct{})
+	e.loop.inbox.wake = make(chan struct{}, 1)
 }
 
 // stop ends the loop and waits for it. Further calls find it ended.
@@ -64,15 +67,61 @@ func (l *loop) stopping() bool {
 	}
 }
 
-func (e *Engine) submit(s []*sequence) error {
-	select {
-	case e.loop.submitted <- s:
-		return nil
-	case <-s[0].out.ctx.Done():
-		return s[0].out.ctx.Err()
-	case <-e.loop.done:
+// An inbox takes requests in without waiting for the step at hand: whoever is
+// refused for want of a place in the queue learns it at once.
+type inbox struct {
+	mu      sync.Mutex
+	arrived []*group
+	waiting int // requests that have not begun to run, those that arrived included
+	closed  bool
+	wake    chan struct{} // holds a value when something has arrived
+}
+
+// put queues a request, where at most most may wait; 0: any number.
+func (b *inbox) put(g *group, most int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
 		return ErrClosed
+	case most > 0 && b.waiting >= most:
+		return &QueueFull{Limit: most}
 	}
+	b.arrived = append(b.arrived, g)
+	b.waiting++
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (b *inbox) take() []*group {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	arrived := b.arrived
+	b.arrived = nil
+	return arrived
+}
+
+// begun counts a request that no longer waits.
+func (b *inbox) begun() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting--
+}
+
+// count is the number of requests that wait.
+func (b *inbox) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
+}
+
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
 }
 
 // exclusive runs f on the loop's goroutine, between steps.
@@ -92,35 +141,41 @@ func (e *Engine) run() {
 	l := &e.loop
 	defer close(l.done)
 	for {
-		idle := len(l.waiting)+len(l.running) == 0
-		if e.receive(idle) {
-			for _, s := range append(l.waiting, l.running...) {
-				e.finish(s, ErrClosed)
-			}
-			return
+		quit := e.receive(len(l.seqs) == 0)
+		e.accept()
+		if quit {
+			break
 		}
 		e.dropCancelled()
 		e.advance()
+		e.publish()
 	}
+	l.inbox.close()
+	e.accept()
+	for _, s := range l.seqs {
+		e.fail(s, ErrClosed)
+	}
+	e.publish()
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// receive takes in what has come, waiting for something if wait is set, and
-// reports whether the engine is being closed.
+// receive runs the jobs that have come, waiting for something if wait is set,
+// and reports whether the engine is being closed.
 func (e *Engine) receive(wait bool) (quit bool) {
 	l := &e.loop
-	var now chan struct{} // ready unless there is something to wait for
-	if !wait {
-		now = closed
+	now := closed // ready unless there is something to wait for
+	if wait {
+		e.enter(stageIdle, 0)
+		now = nil
 	}
 	for {
 		select {
-		case s := <-l.submitted:
-			l.waiting = append(l.waiting, s...)
+		case <-l.inbox.wake:
 			now = closed
 		case j := <-l.jobs:
-			j.done <- e.checkpoint.Guard(j.run)
+			e.enter("job", 0)
+			j.done <- e.protect(j.run)
 			now = closed
 		case <-l.quit:
 			return true
@@ -130,125 +185,42 @@ func (e *Engine) receive(wait bool) (quit bool) {
 	}
 }
 
+// accept hands the requests that have arrived to the scheduler. The choices of
+// one begin when the first has computed their prompt, which they share then.
+func (e *Engine) accept() {
+	for _, g := range e.loop.inbox.take() {
+		if e.tree != nil {
+			e.schedule(g.choices[:1])
+		} else {
+			e.schedule(g.choices)
+		}
+	}
+}
+
+// schedule hands choices of a request to the scheduler.
+func (e *Engine) schedule(choices []*sequence) {
+	l := &e.loop
+	for _, s := range choices {
+		l.last++
+		s.id = l.last
+		l.seqs[s.id] = s
+		if err := l.sched.Submit(time.Now(), e.demand(s)); err != nil {
+			e.fail(s, err)
+			return
+		}
+	}
+}
+
+// dropCancelled ends the sequences that nobody waits for any more.
 func (e *Engine) dropCancelled() {
-	l := &e.loop
-	for _, list := range []*[]*sequence{&l.waiting, &l.running} {
-		*list = slices.DeleteFunc(*list, func(s *sequence) bool {
-			err := s.out.ctx.Err()
-			if err != nil {
-				e.finish(s, err)
-			}
-			return err != nil
-		})
-	}
-}
-
-// finish ends s and gives its memory back.
-func (e *Engine) finish(s *sequence, err error) {
-	e.cache.Release(&s.table)
-	if *s.live--; *s.live == 0 || err != nil {
-		s.out.end(err)
-	}
-}
-
-// advance runs one step: every running sequence catches up with its tokens.
-func (e *Engine) advance() {
-	l := &e.loop
-	e.plan()
-	if len(l.planned) == 0 {
-		return
-	}
-	err := e.checkpoint.Guard(func() error { return e.runner.Run(&l.step, l.abandoned) })
-	if errors.Is(err, exec.ErrStopped) {
-		return // nobody waits for this step; those who did are dropped next
-	}
-	if err != nil {
-		for _, s := range l.planned {
-			e.end(s, fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
-		}
-		return
-	}
-	l.ready, l.rows = l.ready[:0], l.rows[:0]
-	for i, s := range l.planned {
-		span := l.step.Spans[i]
-		s.computed += span.To - span.From
-		if s.computed == len(s.tokens) {
-			l.ready, l.rows = append(l.ready, s), append(l.rows, span.To-1)
-		}
-	}
-	if len(l.ready) == 0 {
-		return
-	}
-	var logits []float32
-	if err := e.checkpoint.Guard(func() error { logits = e.runner.Logits(l.rows); return nil }); err != nil {
-		for _, s := range l.ready {
-			e.end(s, err)
-		}
-		return
-	}
-	vocab := e.Config().Vocab
-	for i, s := range l.ready {
-		if ended, err := s.next(e, logits[i*vocab:(i+1)*vocab]); ended || err != nil {
-			e.end(s, err)
+	for _, s := range e.loop.seqs {
+		if err := s.group.out.ctx.Err(); err != nil {
+			e.fail(s, err)
 		}
 	}
 }
 
 // abandoned reports whether nobody waits for the step at hand any more.
 func (l *loop) abandoned() bool {
-	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.out.ctx.Err() == nil })
-}
-
-// end finishes a running sequence.
-func (e *Engine) end(s *sequence, err error) {
-	l := &e.loop
-	l.running = slices.DeleteFunc(l.running, func(r *sequence) bool { return r == s })
-	e.finish(s, err)
-}
-
-// plan fills the step. Running sequences come first, oldest first; waiting
-// ones join while rows and memory are left.
-func (e *Engine) plan() {
-	l := &e.loop
-	l.step.Reset()
-	l.planned = l.planned[:0]
-	rows := e.stepRows
-	add := func(s *sequence) {
-		n := min(rows, len(s.tokens)-s.computed)
-		l.step.Add(&s.table, s.computed, s.tokens[s.computed:s.computed+n])
-		l.planned = append(l.planned, s)
-		rows -= n
-	}
-	for i := 0; i < len(l.running) && rows > 0; i++ {
-		s := l.running[i]
-		// The pool holds the longest sequence there can be, so the oldest
-		// always gets its memory.
-		for i < len(l.running) && e.cache.Grow(&s.table, len(s.tokens)) != nil {
-			e.retract()
-		}
-		if i < len(l.running) {
-			add(s)
-		}
-	}
-	for len(l.waiting) > 0 && rows > 0 {
-		s := l.waiting[0]
-		if e.cache.Grow(&s.table, len(s.tokens)) != nil {
-			break
-		}
-		l.waiting = l.waiting[1:]
-		l.running = append(l.running, s)
-		add(s)
-	}
-}
-
-// retract takes the memory of the youngest running sequence and sends it back
-// to the head of the queue, to be computed anew.
-func (e *Engine) retract() {
-	l := &e.loop
-	last := len(l.running) - 1
-	s := l.running[last]
-	e.cache.Release(&s.table)
-	s.computed = 0
-	l.running = l.running[:last]
-	l.waiting = append([]*sequence{s}, l.waiting...)
+	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.group.out.ctx.Err() == nil })
 }

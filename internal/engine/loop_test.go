@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/testmodel"
 	"pgregory.net/rapid"
 )
@@ -17,7 +19,8 @@ func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.close.Do(func() { e.release() }) }) // unless the test closes it
+	e.ready()
+	t.Cleanup(func() { e.close.Do(func() { e.free() }) }) // unless the test closes it
 	return e
 }
 
@@ -27,9 +30,9 @@ func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 func TestRandomCompany(t *testing.T) {
 	s := testmodel.Family("gemma3_text")
 	s.Hidden, s.Intermediate, s.Layers, s.Every = 32, 32, 2, 2
-	alone := idle(t, s, Options{Threads: 2})
-	crowded := idle(t, s, Options{Threads: 2, MaxModelLen: 96})
-	alone.stepRows, crowded.stepRows = 512, 24 // in one piece, and in chunks
+	alone := idle(t, s, Options{Threads: 2, MaxBatchedTokens: 512, NoPrefixCache: true})
+	// In one piece, and in chunks with hardly more memory than one sequence takes.
+	crowded := idle(t, s, Options{Threads: 2, MaxModelLen: 96, MaxBatchedTokens: 24, MaxSeqs: 16, KVCacheMemory: cacheMemory(alone, 160)})
 
 	var requests []Request
 	var want [][]int32
@@ -53,9 +56,11 @@ func TestRandomCompany(t *testing.T) {
 			for _, l := range lives {
 				l.cancel()
 			}
+			e.accept()
 			e.dropCancelled()
 		}()
 		step := func() {
+			e.accept()
 			e.dropCancelled()
 			e.advance()
 			if err := balanced(e); err != nil {
@@ -87,7 +92,7 @@ func TestRandomCompany(t *testing.T) {
 				}
 			}
 		}
-		for len(e.loop.waiting)+len(e.loop.running) > 0 {
+		for len(e.loop.seqs) > 0 {
 			step()
 		}
 		for i, l := range lives {
@@ -98,24 +103,20 @@ func TestRandomCompany(t *testing.T) {
 	})
 }
 
-// balanced reports what keeps free + held from being the pool.
+// cacheMemory is what so many tokens take in e's cache.
+func cacheMemory(e *Engine, tokens int) int64 { return int64(tokens * e.CacheBytesPerToken()) }
+
+// balanced reports what keeps free + cached + held from being the pool, or the
+// scheduler from knowing what the loop knows.
 func balanced(e *Engine) error {
-	held := 0
-	for _, s := range e.loop.running {
+	var tables []*kvcache.Table
+	for _, s := range e.loop.seqs {
 		if s.computed > e.cache.Held(&s.table) || s.computed > len(s.tokens) {
 			return fmt.Errorf("a sequence of %d tokens has computed %d with memory for %d", len(s.tokens), s.computed, e.cache.Held(&s.table))
 		}
-		held += e.cache.Held(&s.table)
+		tables = append(tables, &s.table)
 	}
-	for _, s := range e.loop.waiting {
-		if s.computed != 0 || e.cache.Held(&s.table) != 0 {
-			return fmt.Errorf("a waiting sequence has computed %d tokens and holds memory for %d", s.computed, e.cache.Held(&s.table))
-		}
-	}
-	if free := e.cache.Free() * e.cache.PageSize(); free+held != e.cache.Capacity() {
-		return fmt.Errorf("%d positions are free and %d held, the pool has %d", free, held, e.cache.Capacity())
-	}
-	return nil
+	return errors.Join(e.loop.sched.Check(), e.tree.Check(tables...))
 }
 
 // A live request of an engine that the test steps.
@@ -133,9 +134,12 @@ func submitTo(t *testing.T, e *Engine, r Request) *live {
 	if err := e.check(&r); err != nil {
 		t.Fatal(err)
 	}
-	s := e.newRequest(newGeneration(ctx, r), r)[0]
-	e.loop.waiting = append(e.loop.waiting, s)
-	return &live{sequence: s, cancel: cancel}
+	g := e.newGroup(newGeneration(ctx, r), r)
+	if err := e.loop.inbox.put(g, 0); err != nil {
+		t.Fatal(err)
+	}
+	e.accept()
+	return &live{sequence: g.choices[0], cancel: cancel}
 }
 
 // done takes what the request got and reports whether it has ended.

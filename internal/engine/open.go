@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -54,16 +56,17 @@ type Options struct {
 	SeparatePrefill  bool          // prompts and decoding have steps of their own, turn about
 	Policy           string        // order of the queue: fcfs (""), lpm, dfs-weight or priority
 	Conservativeness float64       // of admission: what share of the tokens to come memory is kept for; 0: 1
-	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed; 0: three times that without
+	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed; 0: 2.5 times that without
 
 	// The cache, and the prefixes that requests share in it.
-	KVCacheMemory  int64  // bytes; 0: what one sequence of MaxModelLen takes
+	KVCacheMemory  int64  // bytes, at least what a sequence of MaxModelLen takes; 0: 32768 tokens, if no sequence can be longer
 	PageSize       int    // tokens that share together; 0: the least the model allows
 	NoPrefixCache  bool   // share nothing
 	EvictionPolicy string // of shared prefixes: lru (""), lfu or fifo
 	PrefixCacheDir string // where shared prefixes are kept between runs; "": nowhere
 
 	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s
+	Log             *slog.Logger  // nil: nothing is logged
 
 	// Progress is told how many bytes of the model's files have been prepared,
 	// and how many there are; nil: nobody.
@@ -86,15 +89,25 @@ type Engine struct {
 	eog        []int32              // tokens that end generation
 	maxLen     int
 	stepRows   int // most rows of one step
+	maxSeqs    int
+	maxQueued  int
+	watchdog   time.Duration
 	threads    int
 	why        string // that many threads
 
-	pool    *kernel.Pool
-	cache   *kvcache.Pool
-	arena   kernel.Arena // weights
-	runner  *exec.Runner
-	sampler sample.Sampler
-	loop    loop
+	pool     *kernel.Pool
+	cache    *kvcache.Pool
+	tree     *kvcache.Tree // nil: prefixes are not shared
+	unshared error         // why
+	saveTo   func() error  // keeps the tree for the next run; nil: it is not kept
+	seed     maphash.Seed
+	log      *slog.Logger
+	arena    kernel.Arena // weights
+	runner   *exec.Runner
+	sampler  sample.Sampler
+	loop     loop
+	stats    Stats // the loop's
+	board    board
 
 	close    sync.Once
 	closeErr error
@@ -130,7 +143,7 @@ func prepare(ctx context.Context, path string, o Options) (*Engine, error) {
 	if o.Threads > MaxThreads {
 		return nil, fmt.Errorf("threads %d: expected at most %d", o.Threads, MaxThreads)
 	}
-	e := &Engine{threads: o.Threads, why: "as asked", stepRows: defaultStepRows}
+	e := &Engine{threads: o.Threads, why: "as asked"}
 	if e.threads <= 0 {
 		e.threads, e.why = kernel.DefaultThreads()
 	}
@@ -139,7 +152,6 @@ func prepare(ctx context.Context, path string, o Options) (*Engine, error) {
 	if err := e.open(ctx, path, o, packer); err != nil {
 		return nil, err
 	}
-	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
 	return e, nil
 }
 
@@ -171,7 +183,7 @@ func (e *Engine) open(ctx context.Context, path string, o Options, packer *kerne
 		return ctx.Err()
 	}}
 	if err := e.checkpoint.Guard(func() error { return e.load(o, packing, cacheType) }); err != nil {
-		return errors.Join(err, e.release())
+		return errors.Join(err, e.free())
 	}
 	return nil
 }
@@ -214,6 +226,13 @@ func (o Options) quantize() (tensor.DType, error) {
 
 func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
 	// What a user can have got wrong is said before the weights are read.
+	e.seed, e.log = maphash.MakeSeed(), o.Log
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if err := e.sizes(o); err != nil {
+		return err
+	}
 	config, err := model.Check(e.checkpoint)
 	if err != nil {
 		return err
@@ -256,10 +275,14 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 		return fmt.Errorf("%s: recommended sampling: %w", e.checkpoint.Files()[0], err)
 	}
 	e.eog = e.endOfGeneration(g.EOS)
-	if e.cache, err = kvcache.NewPool(e.model.Cache(), cacheType, e.maxLen, 0); err != nil {
+	if err := e.openCache(o, cacheType); err != nil {
 		return err
 	}
-	return nil
+	if err := e.openScheduler(o); err != nil {
+		return err
+	}
+	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
+	return e.restorePrefixes(o)
 }
 
 // Close ends all requests with ErrClosed and unmaps the model. Further calls
@@ -267,13 +290,16 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 func (e *Engine) Close() error {
 	e.close.Do(func() {
 		e.stop()
-		e.closeErr = e.release()
+		if e.saveTo != nil {
+			e.closeErr = e.saveTo()
+		}
+		e.closeErr = errors.Join(e.closeErr, e.free())
 	})
 	return e.closeErr
 }
 
-// release gives back workers, weights and files.
-func (e *Engine) release() error {
+// free gives back workers, weights and files.
+func (e *Engine) free() error {
 	e.pool.Close()
 	return errors.Join(e.arena.Free(), e.checkpoint.Close())
 }

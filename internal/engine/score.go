@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/kvcache"
@@ -53,8 +52,11 @@ func (e *Engine) forward(ctx context.Context, tokens []int32, chunk int, visit f
 	}
 	var table kvcache.Table
 	defer e.cache.Release(&table)
-	for e.cache.Grow(&table, len(tokens)) != nil {
-		e.retract() // maxLen tokens fit when nothing runs
+	if err := e.cache.Grow(&table, len(tokens)); err != nil {
+		e.retractAll() // a sequence of maxLen tokens fits when nothing runs
+		if err := e.cache.Grow(&table, len(tokens)); err != nil {
+			return err
+		}
 	}
 	var step nn.Step
 	for from := 0; from < len(tokens); from += chunk {
@@ -76,48 +78,4 @@ func (e *Engine) forward(ctx context.Context, tokens []int32, chunk int, visit f
 		}
 	}
 	return nil
-}
-
-// A Pooling says how the states of a text's tokens become one vector.
-type Pooling string
-
-// The poolings. Embedding models say which they were trained for.
-const (
-	MeanPooling Pooling = "mean"
-	LastPooling Pooling = "last"
-)
-
-// Embed returns the pooled final states of tokens, scaled to length 1:
-// [hidden] values.
-func (e *Engine) Embed(ctx context.Context, tokens []int32, pooling Pooling) ([]float32, error) {
-	if pooling != MeanPooling && pooling != LastPooling {
-		return nil, fmt.Errorf("pooling %q: expected %s or %s", pooling, MeanPooling, LastPooling)
-	}
-	vector := make([]float64, e.Config().Hidden)
-	err := e.exclusive(ctx, func() error {
-		return e.forward(ctx, tokens, e.stepRows, func(from int, rows []int) error {
-			if pooling == LastPooling {
-				if from+len(rows) < len(tokens) {
-					return nil
-				}
-				rows = rows[len(rows)-1:]
-			}
-			for i, v := range e.runner.Hidden(rows) {
-				vector[i%len(vector)] += float64(v)
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	var sum float64
-	for _, v := range vector {
-		sum += float64(v * v)
-	}
-	out := make([]float32, len(vector))
-	for i, v := range vector {
-		out[i] = float32(v / math.Sqrt(max(sum, math.SmallestNonzeroFloat64)))
-	}
-	return out, nil
 }

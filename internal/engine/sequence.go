@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"hash/maphash"
+	"slices"
+
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/sched"
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
@@ -25,16 +29,30 @@ type Token struct {
 	Top     []sample.TokenLogProb // the most likely tokens, likewise
 }
 
-// A sequence is a request on its way. The loop owns it.
+// A group is a request on its way. The loop owns it, and the sequences of its
+// choices.
+type group struct {
+	Request
+	out      *Generation
+	choices  []*sequence
+	live     int  // choices that have not ended
+	begun    bool // the first of them has begun to run
+	prompted bool // it has computed the prompt
+
+	scores []TokenScore // of the prompt, if they were asked for
+	pool   []float64    // sum of final states, likewise
+}
+
+// A sequence is one choice of a request.
 type sequence struct {
-	request Request
-	choice  int
-	out     *Generation
-	live    *int // choices of the request that have not ended
+	*group
+	id     uint64 // in the scheduler
+	choice int
 
 	tokens   []int32 // prompt and output
 	prompt   int     // how many of them are the prompt
 	computed int     // how many of them are in the cache
+	cached   int     // how many were found there
 	table    kvcache.Table
 
 	history *sample.History // nil unless penalties need it
@@ -45,13 +63,12 @@ type sequence struct {
 // generated is the number of output tokens.
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
-// newRequest makes the sequences of r's choices.
-func (e *Engine) newRequest(g *Generation, r Request) []*sequence {
-	live := max(r.Choices, 1)
-	seqs := make([]*sequence, live)
+// newGroup makes the sequences of a request's choices.
+func (e *Engine) newGroup(out *Generation, r Request) *group {
+	g := &group{Request: r, out: out, live: max(r.Choices, 1)}
 	stops := sample.NewStopSet(r.Params.Stop)
-	for i := range seqs {
-		s := &sequence{request: r, choice: i, out: g, live: &live, tokens: append([]int32(nil), r.Prompt...), prompt: len(r.Prompt)}
+	for i := range g.live {
+		s := &sequence{group: g, choice: i, tokens: slices.Clone(r.Prompt), prompt: len(r.Prompt)}
 		if r.Params.Penalized() {
 			s.history = sample.NewHistory(r.Prompt)
 		}
@@ -59,9 +76,30 @@ func (e *Engine) newRequest(g *Generation, r Request) []*sequence {
 			s.text = e.tokenizer.Stream(r.Prompt, !r.KeepSpecial)
 			s.stop = stops.NewMatcher(r.Params.IncludeStop)
 		}
-		seqs[i] = s
+		g.choices = append(g.choices, s)
 	}
-	return seqs
+	return g
+}
+
+// demand is what the scheduler has to know of s.
+func (e *Engine) demand(s *sequence) sched.Request {
+	r := sched.Request{ID: s.id, Prompt: s.prompt, Key: s.Key, Priority: s.Priority}
+	if !s.PromptOnly {
+		r.MaxNew = e.maxLen - s.prompt
+		if s.Params.MaxTokens > 0 {
+			r.MaxNew = min(r.MaxNew, s.Params.MaxTokens)
+		}
+	}
+	if s.prompt >= sched.InBatchPrefix {
+		var h maphash.Hash
+		h.SetSeed(e.seed)
+		h.WriteString(s.Namespace)
+		for _, token := range s.Prompt[:sched.InBatchPrefix] {
+			maphash.WriteComparable(&h, token)
+		}
+		r.Prefix = max(h.Sum64(), 1)
+	}
+	return r
 }
 
 // vocab is the number of tokens that can be drawn: an embedding may have more
@@ -78,7 +116,7 @@ func (e *Engine) vocab() int {
 // last.
 func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 	r, err := e.sampler.Sample(logits, &sample.Row{
-		Params: &s.request.Params, Choice: uint32(s.choice), Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
+		Params: &s.Params, Choice: uint32(s.choice), Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
 	})
 	if err != nil {
 		return true, err
@@ -89,15 +127,15 @@ func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 	}
 	t := Token{Choice: s.choice, ID: r.Token, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
 	switch {
-	case s.request.Params.Ends(r.Token, e.eog):
+	case s.Params.Ends(r.Token, e.eog):
 		t.Finish = Stop
-	case s.generated() == s.request.Params.MaxTokens, len(s.tokens) == e.maxLen:
+	case s.generated() == s.Params.MaxTokens, len(s.tokens) == e.maxLen:
 		t.Finish = Length
 	}
 	if s.text != nil {
 		s.decode(&t)
 	}
-	s.out.push(t)
+	s.group.out.push(t)
 	return t.Finish != "", nil
 }
 
@@ -113,7 +151,7 @@ func (s *sequence) decode(t *Token) {
 		text += s.text.Flush()
 	}
 	stopped := false
-	if s.generated() < s.request.Params.MinTokens {
+	if s.generated() < s.Params.MinTokens {
 		t.Text = s.stop.Pass(text)
 	} else {
 		t.Text, stopped = s.stop.Feed(text)

@@ -2,6 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -20,9 +24,14 @@ type Stats struct {
 	Evicted       uint64 // pages
 	Retractions   uint64 // sequences that gave their memory back and were computed again
 
-	Stage string        // what the loop does: idle, step, job, …
+	Stage string        // what the loop does: idle, plan, step of 3 rows, …
 	For   time.Duration // how long it has been doing that
+
+	queued int // sequences in the scheduler's queue, those that were retracted included
 }
+
+// stageIdle is the stage of a loop that waits for requests.
+const stageIdle = "idle"
 
 // A RequestState is a line of the table of requests.
 type RequestState struct {
@@ -37,12 +46,102 @@ type RequestState struct {
 	Age      time.Duration
 }
 
-// Stats returns the figures as they were after the last step.
-func (e *Engine) Stats() Stats { return Stats{CacheTokens: e.cache.Capacity()} }
+// board is what others may read of the loop.
+type board struct {
+	mu    sync.Mutex
+	stats Stats
+	stage string
+	count int // of rows, or of what the stage works on
+	since time.Time
+}
 
-// Requests lists the requests that wait or run, between two steps.
-func (e *Engine) Requests(ctx context.Context) ([]RequestState, error) {
-	var list []RequestState
-	err := e.exclusive(ctx, func() error { return nil })
+// enter says what the loop does from now on.
+func (e *Engine) enter(stage string, count int) {
+	b := &e.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stage, b.count, b.since = stage, count, time.Now()
+}
+
+// publish puts the figures on the board.
+func (e *Engine) publish() {
+	s := e.loop.sched.Stats()
+	e.stats.Running = s.Running
+	held := e.cache.Capacity()/e.cache.PageSize() - e.cache.Free()
+	if e.tree != nil {
+		t := e.tree.Stats()
+		held -= t.Evictable
+		e.stats.SharedTokens, e.stats.Evicted = t.Pages*e.cache.PageSize(), t.Evicted
+	}
+	e.stats.CacheTokens = e.cache.Capacity()
+	e.stats.CacheUsage = float64(held*e.cache.PageSize()) / float64(e.cache.Capacity())
+	e.stats.queued = s.Waiting
+	b := &e.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stats = e.stats
+}
+
+// Stats returns the figures as they were after the last step.
+func (e *Engine) Stats() Stats {
+	waiting := e.loop.inbox.count()
+	b := &e.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.stats
+	s.Waiting, s.Stage, s.For = max(s.queued, waiting), b.stage, time.Since(b.since)
+	if b.count > 0 {
+		s.Stage = fmt.Sprintf("%s of %d rows", b.stage, b.count)
+	}
+	return s
+}
+
+// Requests lists the requests that wait or run, between two steps, the oldest
+// first.
+func (e *Engine) Requests(ctx context.Context) (list []RequestState, err error) {
+	err = e.exclusive(ctx, func() error {
+		for _, id := range slices.Sorted(maps.Keys(e.loop.seqs)) {
+			list = append(list, e.loop.seqs[id].state())
+		}
+		return nil
+	})
 	return list, err
+}
+
+func (s *sequence) state() RequestState {
+	r := RequestState{
+		ID: s.ID, Key: s.Key, State: "waiting", Priority: s.Priority, Prompt: s.prompt, Cached: s.cached,
+		Computed: s.computed, Output: s.generated(), Age: time.Since(s.out.Progress().Submitted),
+	}
+	if r.ID == "" {
+		r.ID = fmt.Sprint(s.id)
+	}
+	switch {
+	case s.computed >= s.prompt:
+		r.State = "decode"
+	case s.computed > 0:
+		r.State = "prefill"
+	}
+	return r
+}
+
+// watch logs what the loop does if that takes longer than timeout.
+func (e *Engine) watch(timeout time.Duration) {
+	tick := time.NewTicker(max(timeout/4, time.Millisecond))
+	defer tick.Stop()
+	var said time.Time // begin of what was logged last
+	for {
+		select {
+		case <-e.loop.done:
+			return
+		case <-tick.C:
+		}
+		e.board.mu.Lock()
+		since := e.board.since
+		e.board.mu.Unlock()
+		if s := e.Stats(); s.Stage != stageIdle && s.For > timeout && since != said {
+			e.log.Error("the engine is stuck", "stage", s.Stage, "for", s.For.Round(time.Millisecond).String(), "running", s.Running, "waiting", s.Waiting)
+			said = since
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 type Runner struct {
 	model model.Model
 	st    nn.State
+	rows  int // of the last step
 }
 
 // NewRunner runs m on the workers of pool, keeping sequences in cache.
@@ -29,6 +30,7 @@ var ErrStopped = errors.New("the step was stopped")
 // nil, is asked before each layer; when it says so, Run returns ErrStopped and
 // what the cache holds of the step's rows is of no use.
 func (r *Runner) Run(step *nn.Step, stop func() bool) error {
+	r.rows = step.Rows()
 	if err := r.model.Embed(step, &r.st); err != nil {
 		return err
 	}
@@ -65,4 +67,21 @@ func (r *Runner) Logits(rows []int) []float32 {
 	logits := r.st.Take(len(rows) * r.model.Config().Vocab)
 	r.model.Logits(&r.st, hidden, logits)
 	return logits
+}
+
+// Finite reports whether the last step's rows [from, to) have come out of the
+// last layer without NaN or infinity, or else the first row that has not. What
+// the cache holds of such a row is of no use either.
+func (r *Runner) Finite(from, to int) (row int, ok bool) {
+	width := len(r.st.X) / r.rows
+	for row := from; row < to; row++ {
+		var sum float32 // of zeros, or NaN
+		for _, v := range r.st.X[row*width : (row+1)*width] {
+			sum += v * 0
+		}
+		if sum != 0 {
+			return row, false
+		}
+	}
+	return 0, true
 }

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/sched"
+)
+
+// memory answers the scheduler's questions about the cache.
+type memory Engine
+
+func (m *memory) Available() int {
+	n := m.cache.Free()
+	if m.tree != nil {
+		n += m.tree.Stats().Evictable
+	}
+	return n
+}
+
+func (m *memory) Match(id uint64) sched.Match {
+	s := m.loop.seqs[id]
+	if m.tree == nil || !s.shares() {
+		return sched.Match{}
+	}
+	p := m.tree.Match(s.Namespace, s.lookup())
+	return sched.Match{Tokens: p.Ready, Unlocked: p.Unlocked}
+}
+
+func (m *memory) Path(id uint64) []uint64 {
+	s := m.loop.seqs[id]
+	if m.tree == nil || !s.shares() {
+		return nil
+	}
+	return m.tree.Path(s.Namespace, s.lookup())
+}
+
+func (m *memory) Exclusive(id uint64) int {
+	s := m.loop.seqs[id]
+	if m.tree == nil {
+		return m.cache.Held(&s.table) / m.cache.PageSize()
+	}
+	return m.tree.Exclusive(&s.table)
+}
+
+// lookup is what may be found of s in the prefix cache: one token is left to
+// compute, whose logits are those of the next.
+func (s *sequence) lookup() []int32 { return s.tokens[:len(s.tokens)-1] }
+
+// shares reports whether s can begin with a cached prefix: not if every row of
+// its prompt is asked for something.
+func (s *sequence) shares() bool {
+	return s.group.prompted || !s.ScorePrompt && s.Pooling != MeanPooling
+}
+
+// admit gives a sequence that begins to run its cached prefix.
+func (e *Engine) admit(s *sequence, planned int) {
+	if e.tree != nil && s.shares() {
+		s.computed = e.tree.Attach(&s.table, s.Namespace, s.lookup())
+		e.stats.PrefixQueries += uint64(len(s.lookup()))
+		e.stats.PrefixHits += uint64(s.computed)
+	}
+	if s.computed != planned {
+		e.loop.sched.Update(s.id, s.computed, len(s.tokens))
+	}
+	g := s.group
+	if g.begun {
+		return
+	}
+	g.begun, s.cached = true, s.computed
+	e.loop.inbox.begun()
+	g.out.update(func() { g.out.progress.Started, g.out.progress.Cached = time.Now(), s.cached })
+}
+
+// share puts the whole pages that s has computed into the prefix cache.
+func (e *Engine) share(s *sequence) {
+	page := e.cache.PageSize()
+	if e.tree != nil && s.computed/page*page > e.cache.Shared(&s.table) {
+		e.tree.Insert(&s.table, s.Namespace, s.tokens[:s.computed])
+	}
+}
+
+// release takes a sequence's memory.
+func (e *Engine) release(s *sequence) {
+	e.cache.Release(&s.table)
+	s.computed = 0
+	if !s.group.prompted {
+		clear(s.group.pool)
+	}
+}
+
+// retractAll takes the memory of all sequences, for a job between steps.
+func (e *Engine) retractAll() {
+	for _, id := range e.loop.sched.RetractAll() {
+		e.release(e.loop.seqs[id])
+		e.stats.Retractions++
+	}
+}
+
+// remove forgets a sequence.
+func (e *Engine) remove(s *sequence) {
+	if e.loop.seqs[s.id] == s {
+		e.loop.sched.Finish(s.id)
+		delete(e.loop.seqs, s.id)
+		e.cache.Release(&s.table)
+	}
+}
+
+// finish ends a sequence that has its last token.
+func (e *Engine) finish(s *sequence) {
+	e.remove(s)
+	if s.live--; s.live == 0 {
+		s.group.out.end(nil)
+	}
+}
+
+// fail ends the request of s, in all its choices.
+func (e *Engine) fail(s *sequence, err error) {
+	g := s.group
+	for _, choice := range g.choices {
+		e.remove(choice)
+	}
+	if !g.begun {
+		g.begun = true
+		e.loop.inbox.begun()
+	}
+	g.out.end(err)
+}
+
+// prompted says that the prompt of g is computed: its other choices begin, and
+// what was asked for of the prompt is there.
+func (e *Engine) prompted(g *group) {
+	if g.prompted {
+		return
+	}
+	g.prompted = true
+	g.out.update(func() {
+		g.out.progress.Prompted = time.Now()
+		g.out.prompt, g.out.pooled = g.scores, normalized(g.pool)
+	})
+	if waiting := slices.DeleteFunc(slices.Clone(g.choices), func(s *sequence) bool { return s.id != 0 }); len(waiting) > 0 {
+		e.schedule(waiting)
+	}
+}
