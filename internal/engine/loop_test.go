@@ -116,7 +116,17 @@ func balanced(e *Engine) error {
 		}
 		tables = append(tables, &s.table)
 	}
-	return errors.Join(e.loop.sched.Check(), e.tree.Check(tables...))
+	if e.tree != nil {
+		return errors.Join(e.loop.sched.Check(), e.tree.Check(tables...))
+	}
+	held := 0
+	for _, table := range tables {
+		held += e.cache.Held(table)
+	}
+	if free := e.cache.Free() * e.cache.PageSize(); free+held != e.cache.Capacity() {
+		return fmt.Errorf("%d positions are free and %d held, the pool has %d", free, held, e.cache.Capacity())
+	}
+	return e.loop.sched.Check()
 }
 
 // A live request of an engine that the test steps.

@@ -100,12 +100,18 @@ func (e *Engine) Stats() Stats {
 // first.
 func (e *Engine) Requests(ctx context.Context) (list []RequestState, err error) {
 	err = e.exclusive(ctx, func() error {
-		for _, id := range slices.Sorted(maps.Keys(e.loop.seqs)) {
-			list = append(list, e.loop.seqs[id].state())
-		}
+		list = e.list()
 		return nil
 	})
 	return list, err
+}
+
+func (e *Engine) list() (list []RequestState) {
+	e.accept()
+	for _, id := range slices.Sorted(maps.Keys(e.loop.seqs)) {
+		list = append(list, e.loop.seqs[id].state())
+	}
+	return list
 }
 
 func (s *sequence) state() RequestState {

@@ -124,6 +124,7 @@ func (e *Engine) sample() {
 		ended := true
 		var err error
 		if !s.group.PromptOnly {
+			e.stats.OutputTokens++
 			err = e.protect(func() error { ended, err = s.next(e, logits[i*vocab:(i+1)*vocab]); return err })
 		}
 		switch {
