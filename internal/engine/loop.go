@@ -189,11 +189,7 @@ func (e *Engine) receive(wait bool) (quit bool) {
 // one begin when the first has computed their prompt, which they share then.
 func (e *Engine) accept() {
 	for _, g := range e.loop.inbox.take() {
-		if e.tree != nil {
-			e.schedule(g.choices[:1])
-		} else {
-			e.schedule(g.choices)
-		}
+		e.schedule(g.choices[:1])
 	}
 }
 

@@ -237,9 +237,8 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 	step()
 	for _, test := range []struct {
 		state string
-		steps int
 		fill  bool // every place to run is taken
-	}{{"waiting", 2, true}, {"prefill", 2, false}, {"decode", 12, false}} {
+	}{{"waiting", true}, {"prefill", false}, {"decode", false}} {
 		var filler *live
 		if test.fill {
 			filler = submitTo(t, e, Request{Prompt: prompt(8, 3), Params: greedy(200)})
@@ -247,11 +246,10 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 		}
 		before := e.cache.Free()
 		l := submitTo(t, e, Request{Prompt: prompt(1, 120), Params: greedy(200)})
-		for range test.steps {
-			step()
-		}
-		if s := l.state(); s.State != test.state {
-			t.Fatalf("the request is in %s, want %s: %+v", s.State, test.state, s)
+		for step(); l.state().State != test.state; step() {
+			if l.done() {
+				t.Fatalf("the request has ended and was not in %s", test.state)
+			}
 		}
 		l.cancel()
 		step()
@@ -416,6 +414,25 @@ func TestServingOptionsAreChecked(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v, want an error with %q", tc.o, err, tc.want)
+		}
+	}
+}
+
+// The pooled states of a prompt do not depend on how many choices follow it.
+func TestPoolingWithChoices(t *testing.T) {
+	for _, o := range []Options{{Threads: 1}, {Threads: 1, NoPrefixCache: true}} {
+		e := open(t, "llama", o)
+		var want []float32
+		for _, choices := range []int{1, 4} {
+			g := submit(t, e, Request{Prompt: prompt(1, 40), Params: greedy(2), Choices: choices, Pooling: MeanPooling})
+			if tokens, err := rest(g); err != nil || len(tokens) != 2*choices {
+				t.Fatalf("%d tokens, %v; want %d", len(tokens), err, 2*choices)
+			}
+			if want == nil {
+				want = g.Pooled()
+			} else if !slices.Equal(g.Pooled(), want) {
+				t.Errorf("no prefix cache: %v; with %d choices the pooled states differ", o.NoPrefixCache, choices)
+			}
 		}
 	}
 }
