@@ -358,6 +358,9 @@ func (e *Engine) CacheBytesPerToken() int {
 	return kvcache.BytesPerToken(e.model.Cache(), e.cache.DType())
 }
 
+// CachePageSize is the number of tokens by which the cache hands out memory.
+func (e *Engine) CachePageSize() int { return e.cache.PageSize() }
+
 // MaxModelLen is the longest sequence in tokens.
 func (e *Engine) MaxModelLen() int { return e.maxLen }
 
