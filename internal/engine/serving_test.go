@@ -95,7 +95,9 @@ func TestScorePrompt(t *testing.T) {
 	}
 	p := greedy(3)
 	p.LogProbs = 2
-	same := func(a, b TokenScore) bool { return a.ID == b.ID && a.LogProb == b.LogProb && slices.Equal(a.Top, b.Top) }
+	same := func(a, b TokenScore) bool {
+		return a.ID == b.ID && a.LogProb == b.LogProb && slices.Equal(a.Top, b.Top)
+	}
 	for _, only := range []bool{true, false, true} {
 		g := submit(t, e, Request{Prompt: tokens, Params: p, PromptOnly: only, ScorePrompt: true})
 		generated, err := rest(g)
