@@ -13,21 +13,21 @@ import (
 	"github.com/foretoken/foretoken/internal/engine"
 )
 
-// promptFields say how a conversation becomes a prompt.
-type promptFields struct {
+// conversationFields say how a conversation becomes a prompt.
+type conversationFields struct {
 	Messages   []messageField `json:"messages"`
 	Tools      []toolField    `json:"tools"`
 	Kwargs     *value.Object  `json:"chat_template_kwargs"`
 	Generation *bool          `json:"add_generation_prompt"`
 	Continue   bool           `json:"continue_final_message"`
-	AddSpecial bool           `json:"add_special_tokens"` // beside those of the template
 }
 
 // chatRequest is the body of POST /v1/chat/completions.
 type chatRequest struct {
 	openAIFields
 	generationFields
-	promptFields
+	conversationFields
+	AddSpecial          bool           `json:"add_special_tokens"` // beside those of the template
 	MaxTokens           *int           `json:"max_tokens"`
 	MaxCompletionTokens *int           `json:"max_completion_tokens"`
 	LogProbs            bool           `json:"logprobs"`
@@ -93,8 +93,9 @@ func (q *chatRequest) kwargs() *value.Object {
 	return kwargs
 }
 
-// prompt renders a conversation and encodes it.
-func (s *Server) prompt(ctx context.Context, f *promptFields, offered []chat.Value, kwargs *value.Object) ([]int32, error) {
+// promptOf renders a conversation and encodes it. special adds the tokens that
+// texts begin and end with; most templates write them.
+func (s *Server) promptOf(ctx context.Context, f *conversationFields, offered []chat.Value, kwargs *value.Object, special bool) ([]int32, error) {
 	if len(f.Messages) == 0 {
 		return nil, badRequest("messages", "messages is missing or empty")
 	}
@@ -113,7 +114,7 @@ func (s *Server) prompt(ctx context.Context, f *promptFields, offered []chat.Val
 	if err != nil {
 		return nil, promptError(ctx, err)
 	}
-	ids, err := s.tokens("messages", text, f.AddSpecial)
+	ids, err := s.tokens("messages", text, special)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (s *Server) chat(r *http.Request) (*chatting, error) {
 		return nil, err
 	}
 	offered := q.offered()
-	ids, err := s.prompt(r.Context(), &q.promptFields, offered, q.kwargs())
+	ids, err := s.promptOf(r.Context(), &q.conversationFields, offered, q.kwargs(), q.AddSpecial)
 	if err != nil {
 		return nil, err
 	}

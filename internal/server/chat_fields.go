@@ -151,18 +151,18 @@ func (t *toolField) read(path string, v value.Value) error {
 func checkFunction(path string, f *value.Object) error {
 	name, _ := f.Get("name")
 	if text, _ := name.(string); !functionName.MatchString(text) {
-		return badRequest(path, "%s.name is %s, expected up to 64 letters, digits, _, - or .", path, kindOf(name))
+		return badRequest(path+".name", "%s.name is %s, expected up to 64 letters, digits, _, - or .", path, kindOf(name))
 	}
 	if v, _ := f.Get("description"); v != nil && !isText(v) {
-		return badRequest(path, "%s.description is %s, expected a string", path, kindOf(v))
+		return badRequest(path+".description", "%s.description is %s, expected a string", path, kindOf(v))
 	}
 	if v, _ := f.Get("parameters"); v != nil {
 		if _, ok := v.(*value.Object); !ok {
-			return badRequest(path, "%s.parameters is %s, expected a JSON schema", path, kindOf(v))
+			return badRequest(path+".parameters", "%s.parameters is %s, expected a JSON schema", path, kindOf(v))
 		}
 	}
 	if v, _ := f.Get("strict"); v != nil && v != false {
-		return badRequest(path, "%s.strict is %s: %s; expected false", path, kindOf(v), noGrammar)
+		return badRequest(path+".strict", "%s.strict is %s: %s; expected false", path, kindOf(v), noGrammar)
 	}
 	return nil
 }

@@ -67,6 +67,10 @@ func (s *Server) testRoutes() http.Handler {
 	}
 	handle("POST /v1/completions", s.completions)
 	handle("POST /v1/chat/completions", s.chatCompletions)
+	handle("POST /tokenize", s.tokenize)
+	handle("POST /detokenize", s.detokenize)
+	handle("GET /v1/models", s.models)
+	handle("GET /v1/models/{id...}", s.model)
 	return mux
 }
 
