@@ -5,6 +5,7 @@ package server
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/chat/tools"
@@ -37,4 +38,7 @@ type Server struct {
 	Options
 	engine  *engine.Engine
 	started time.Time
+
+	longestOnce sync.Once
+	longest     int // bytes of the longest token
 }
