@@ -16,7 +16,7 @@ import (
 // engineFlags say how a model runs.
 type engineFlags struct {
 	Threads      int       `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
-	MaxModelLen  int       `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
+	MaxModelLen  int       `group:"engine" aliases:"context-length" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
 	Quantize     string    `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
 	ExpertMemory byteCount `group:"engine" placeholder:"SIZE" help:"Memory for packed experts of a mixture, such as 24GB. With it experts stay in the model's files until a token needs them, and those used longest ago make room: a model larger than memory runs, slower. By default all are packed while loading."`
 	MLA          string    `name:"mla" group:"engine" placeholder:"FORM" default:"absorbed" enum:"absorbed,expanded" help:"How latent attention (DeepSeek) attends: absorbed, or expanded, which forms keys and values of all past tokens first: slower, and the same but for rounding."`
@@ -40,14 +40,23 @@ func (f engineFlags) Validate() error {
 	return nil
 }
 
-func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engine.Engine, error) {
-	var p progress
-	defer p.end()
-	return engine.Open(ctx, path, engine.Options{
+func (f engineFlags) options(d dtypeFlags) engine.Options {
+	return engine.Options{
 		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
 		ExpertMemory: int64(f.ExpertMemory), MLA: f.MLA, RoundCache: f.RoundCache,
-		Progress: func(done, total int64) { p.step("loading", done, total) },
-	})
+	}
+}
+
+func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engine.Engine, error) {
+	return open(ctx, path, f.options(d))
+}
+
+// open loads a model and shows how far it has come.
+func open(ctx context.Context, path string, o engine.Options) (*engine.Engine, error) {
+	var p progress
+	defer p.end()
+	o.Progress = func(done, total int64) { p.step("loading", done, total) }
+	return engine.Open(ctx, path, o)
 }
 
 // locate returns the path of a model: a path that exists, or that of a pulled

@@ -34,7 +34,7 @@ func (c *completing) newAnswer(index int) *completionAnswer {
 }
 
 // begin adds what the prompt has in the answer, once it has been computed.
-func (a *completionAnswer) begin(g *engine.Generation) {
+func (a *completionAnswer) begin(g *generation) {
 	if a.begun {
 		return
 	}

@@ -1,16 +1,9 @@
 package server
 
 import (
-	"context"
 	"strconv"
 	"time"
 )
-
-// requestID is the id that a request came with or was given.
-func requestID(ctx context.Context) string { return "" }
-
-// apiKey names whose request it is.
-func apiKey(ctx context.Context) string { return "" }
 
 // quote shows a client's text in a message, cut to a sane length.
 func quote(text string) string {

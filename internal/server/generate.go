@@ -15,7 +15,7 @@ import (
 )
 
 // generations are the generations of one HTTP request, one for each prompt.
-type generations []*engine.Generation
+type generations []*generation
 
 // submit queues a request for each prompt. All or none are accepted.
 func (s *Server) submit(r *http.Request, f *samplingFields, q engine.Request, prompts [][]int32) (generations, error) {
@@ -34,7 +34,7 @@ func (s *Server) submit(r *http.Request, f *samplingFields, q engine.Request, pr
 			return nil, tooLong("min_tokens", "min_tokens is %d, but the prompt of %d tokens leaves %d of the model's %d", q.Params.MinTokens, len(ids), room, s.engine.MaxModelLen())
 		}
 		q.Prompt = ids
-		g, err := s.engine.Submit(r.Context(), q)
+		g, err := s.start(r.Context(), q)
 		if err != nil {
 			all.Close()
 			return nil, err

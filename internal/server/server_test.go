@@ -42,46 +42,15 @@ func serveAt(t *testing.T, path string, o Options) *testAPI {
 	if o.Format == (tools.Format{}) {
 		o.Format = tools.Format{Calls: "hermes", Reasoning: "qwen3"}
 	}
-	s := &Server{Options: o, engine: e}
-	ts := httptest.NewServer(s.testRoutes())
+	s := New(o)
+	s.Attach(e)
+	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
 		ts.Close()
 		e.Close()
 	})
 	return &testAPI{ts, s}
 }
-
-// testRoutes serves the handlers without the middleware around them.
-func (s *Server) testRoutes() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-			began := &beginning{ResponseWriter: w}
-			if err := h(began, r); err != nil && !began.yes {
-				e := errorOf(err)
-				w.WriteHeader(e.Status)
-				json.NewEncoder(w).Encode(errorBody{e})
-			}
-		})
-	}
-	handle("POST /v1/completions", s.completions)
-	handle("POST /v1/chat/completions", s.chatCompletions)
-	handle("POST /tokenize", s.tokenize)
-	handle("POST /detokenize", s.detokenize)
-	handle("GET /v1/models", s.models)
-	handle("GET /v1/models/{id...}", s.model)
-	return mux
-}
-
-// beginning knows whether a response has begun.
-type beginning struct {
-	http.ResponseWriter
-	yes bool
-}
-
-func (b *beginning) Write(p []byte) (int, error) { b.yes = true; return b.ResponseWriter.Write(p) }
-func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 type object = map[string]any
 
