@@ -114,7 +114,8 @@ const maxSideFile = 256 << 20
 func (c *Checkpoint) File(name string) ([]byte, error) {
 	dir, base := path.Split(name)
 	template := dir == "additional_chat_templates/" && strings.HasSuffix(base, ".jinja")
-	if dir != "" && !template || !plainName(base) {
+	pooling := name == "1_Pooling/config.json" // sentence-transformers
+	if dir != "" && !template && !pooling || !plainName(base) {
 		return nil, fmt.Errorf("file %s: expected a plain file name", quoted(name))
 	}
 	return readBounded(filepath.Join(c.dir, filepath.FromSlash(name)), maxSideFile)

@@ -67,6 +67,8 @@ func (s *Server) testRoutes() http.Handler {
 	}
 	handle("POST /v1/completions", s.completions)
 	handle("POST /v1/chat/completions", s.chatCompletions)
+	handle("POST /v1/responses", s.responses)
+	handle("POST /v1/embeddings", s.embeddings)
 	handle("POST /tokenize", s.tokenize)
 	handle("POST /detokenize", s.detokenize)
 	handle("GET /v1/models", s.models)
