@@ -129,9 +129,9 @@ func fillStruct(path string, o *value.Object, to reflect.Value) error {
 	fields := fieldsOf(to)
 	for k, v := range o.All() {
 		name := k.(string) // decoded objects have no other keys
-		at := name
+		at := clip(name)
 		if path != "" {
-			at = path + "." + name
+			at = path + "." + at
 		}
 		field, known := fields[name]
 		switch {
@@ -179,10 +179,18 @@ func refuseField(path, name string, v value.Value, fields map[string]reflect.Val
 	}
 	for known := range fields {
 		if plain(known) == plain(name) {
-			return badRequest(path, "unknown field %.80q; did you mean %q?", path, known)
+			return badRequest(path, "unknown field %q; did you mean %q?", path, known)
 		}
 	}
-	return badRequest(path, "unknown field %.80q", path)
+	return badRequest(path, "unknown field %q", path)
+}
+
+// clip is a client's text as messages have it.
+func clip(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return text
 }
 
 // plain is a name without what people write differently.

@@ -96,9 +96,16 @@ func base64Floats(v []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// pooling is what the model was trained for, as sentence-transformers writes it
-// down. Models that generate text have it all in the state of the last token.
+// pooling is what the model was trained for, as sentence-transformers and
+// llama.cpp write it down. Models that generate text have it all in the state of
+// the last token.
 func (s *Server) pooling() engine.Pooling {
+	if m := s.engine.Checkpoint().Metadata(); m != nil {
+		if kind, ok := m.Int(m.Arch() + ".pooling_type"); ok && kind == 1 {
+			return engine.MeanPooling
+		}
+		return engine.LastPooling
+	}
 	data, err := s.engine.Checkpoint().File("1_Pooling/config.json")
 	if err != nil {
 		return engine.LastPooling

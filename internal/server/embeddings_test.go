@@ -37,10 +37,13 @@ func TestEmbeddings(t *testing.T) {
 	}
 	encoded := ask[embeddingList](t, a, path, object{"input": "hello", "encoding_format": "base64"}).Data[0].Vector.(string)
 	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(b) != 4*64 || float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) != vectors[0][0] {
-		// JSON numbers are the shortest that give the float32 back, not its value.
-		if f := math.Float32frombits(binary.LittleEndian.Uint32(b)); f != float32(vectors[0][0]) {
-			t.Errorf("base64: %d bytes, %v: %v; want %v", len(b), err, f, vectors[0][0])
+	if err != nil || len(b) != 4*64 {
+		t.Fatalf("base64: %d bytes, %v", len(b), err)
+	}
+	// JSON numbers are the shortest that give the float32 back.
+	for i, want := range vectors[0] {
+		if got := math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])); got != float32(want) {
+			t.Errorf("base64: value %d is %v, want %v", i, got, want)
 		}
 	}
 	for _, tc := range []struct {
@@ -76,6 +79,17 @@ func TestPooling(t *testing.T) {
 		}
 		if got := serveAt(t, dir, Options{}).server.pooling(); got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+	for kind, want := range map[uint32]engine.Pooling{1: engine.MeanPooling, 3: engine.LastPooling} {
+		m := testmodel.New(testmodel.Family("llama"))
+		m.SetMetadata("llama.pooling_type", kind)
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := m.WriteGGUF(path); err != nil {
+			t.Fatal(err)
+		}
+		if got := serveAt(t, path, Options{}).server.pooling(); got != want {
+			t.Errorf("GGUF, %d: %s, want %s", kind, got, want)
 		}
 	}
 }
