@@ -17,5 +17,6 @@ require (
 
 require (
 	github.com/stretchr/testify v1.9.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 )
