@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 
@@ -30,11 +31,9 @@ type reader interface {
 func readRequest(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return &Error{
-				Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "request_too_large",
-				Message: fmt.Sprintf("the body is longer than the %d bytes that this server takes", tooLarge.Limit),
-			}
+		// Who set these limits knows what to say of them.
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("reading the body: %w", err)
 		}
 		return badRequest("", "the body could not be read to its end")
 	}

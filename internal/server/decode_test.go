@@ -46,7 +46,7 @@ func TestHostileBodies(t *testing.T) {
 		{"many stop strings", `{"prompt":"a","max_tokens":1,"stop":[` + stops + `]}`, 200, ""},
 		{"a bias for every token", `{"prompt":"a","max_tokens":1,"logit_bias":{` + strings.Join(biases, ",") + `}}`, 200, ""},
 		{"a name of a megabyte", `{"` + strings.Repeat("x", 1e6) + `":1}`, 400, "unknown field"},
-		{"too long", `{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "longer than the 1048576 bytes"},
+		{"too long", `{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`, 413, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			status, text := a.post(t, completionsPath, tc.body)

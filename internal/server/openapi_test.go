@@ -19,7 +19,7 @@ import (
 var described = map[string]any{
 	"CompletionRequest": completionRequest{}, "Completion": completion{},
 	"ChatRequest": chatRequest{}, "ChatCompletion": chatCompletion{}, "ChatChunk": chatChunk{},
-	"ResponseRequest": responseRequest{}, "Response": response{}, "ResponseEvent": responseEvent{},
+	"ResponseRequest": responseRequest{}, "Response": responseBody{}, "ResponseEvent": responseEvent{},
 	"EmbeddingRequest": embeddingRequest{}, "EmbeddingList": embeddingList{},
 	"TokenizeRequest": tokenizeRequest{}, "Tokenized": tokenized{}, "DetokenizeRequest": detokenizeRequest{}, "Detokenized": detokenized{},
 	"ModelList": modelList{}, "ErrorBody": struct {

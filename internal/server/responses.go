@@ -153,9 +153,9 @@ func inputText(path string, item *value.Object, types ...string) (string, error)
 	return "", badRequest(path, "%s is %s, expected a string or a list of parts", path, kindOf(content))
 }
 
-// response is an answer. Fields that ask for what this server has not are what
+// responseBody is an answer. Fields that ask for what this server has not are what
 // they are where nobody asked.
-type response struct {
+type responseBody struct {
 	ID                string         `json:"id"`
 	Object            string         `json:"object"` // response
 	CreatedAt         int64          `json:"created_at"`
@@ -209,7 +209,7 @@ type responseUsage struct {
 // responding is a request on its way.
 type responding struct {
 	*chatting
-	response
+	responseBody
 	request *responseRequest
 }
 
@@ -231,7 +231,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer c.all.Close()
 	a := &responding{chatting: c, request: q}
-	a.response = a.empty(requestID(r.Context()))
+	a.responseBody = a.empty(requestID(r.Context()))
 	if q.Stream {
 		return a.stream(w, r)
 	}
@@ -247,16 +247,16 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 		a.put(d)
 	}
 	a.end()
-	return respond(w, &a.response)
+	return respond(w, &a.responseBody)
 }
 
 // empty is the response before the model has said anything.
-func (a *responding) empty(id string) response {
+func (a *responding) empty(id string) responseBody {
 	q := a.request
 	p := a.engine.Sampling()
 	set(&p.Temperature, q.Temperature)
 	set(&p.TopP, q.TopP)
-	r := response{
+	r := responseBody{
 		ID: "resp_" + id, Object: "response", CreatedAt: time.Now().Unix(), Status: "in_progress", Model: a.Models[0],
 		MaxOutputTokens: q.MaxOutputTokens, Metadata: map[string]any{}, Output: []outputItem{}, ParallelToolCalls: true,
 		Temperature: p.Temperature, TopP: p.TopP, ToolChoice: "auto", Tools: []chat.Value{}, Truncation: "disabled",

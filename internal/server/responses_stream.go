@@ -11,7 +11,7 @@ import (
 type responseEvent struct {
 	Type           string      `json:"type"`
 	SequenceNumber int         `json:"sequence_number"` // from 0
-	Response       *response   `json:"response,omitempty"`
+	Response       *responseBody   `json:"response,omitempty"`
 	OutputIndex    *int        `json:"output_index,omitempty"`
 	ContentIndex   *int        `json:"content_index,omitempty"`
 	ItemID         string      `json:"item_id,omitempty"`
@@ -64,7 +64,7 @@ func (a *responding) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.close()
 	a.end()
-	s.send(responseEvent{Type: "response." + a.Status, Response: &a.response})
+	s.send(responseEvent{Type: "response." + a.Status, Response: &a.responseBody})
 	if s.err != nil {
 		return s.err
 	}
@@ -74,8 +74,8 @@ func (a *responding) stream(w http.ResponseWriter, r *http.Request) error {
 // add sends what is new.
 func (s *responseStream) add(b batch) {
 	if s.sent == 0 {
-		s.send(responseEvent{Type: "response.created", Response: &s.response})
-		s.send(responseEvent{Type: "response.in_progress", Response: &s.response})
+		s.send(responseEvent{Type: "response.created", Response: &s.responseBody})
+		s.send(responseEvent{Type: "response.in_progress", Response: &s.responseBody})
 	}
 	for i := range b.tokens {
 		s.chatting.add(&b.tokens[i])

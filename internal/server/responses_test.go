@@ -35,7 +35,7 @@ func TestResponses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := merge(object{"model": "tiny", "temperature": 0, "metadata": object{"a": "b"}, "store": false, "truncation": "disabled"}, tc.q)
-			got := ask[response](t, a, responsesPath, q)
+			got := ask[responseBody](t, a, responsesPath, q)
 			noID := cmpopts.IgnoreFields(outputItem{}, "ID")
 			if diff := cmp.Diff(tc.want, got.Output, noID); diff != "" || got.Status != tc.status || (got.IncompleteDetails != nil) != (tc.status == "incomplete") {
 				t.Errorf("%s: %s", got.Status, diff)
@@ -45,7 +45,7 @@ func TestResponses(t *testing.T) {
 			}
 
 			var types []string
-			var last response
+			var last responseBody
 			texts := map[string]string{}
 			for i, data := range a.events(t, responsesPath, merge(q, object{"stream": true})) {
 				var e responseEvent
@@ -69,7 +69,7 @@ func TestResponses(t *testing.T) {
 			if diff := cmp.Diff(want, slices.Compact(types)); diff != "" {
 				t.Errorf("events: %s", diff)
 			}
-			changing := cmpopts.IgnoreFields(response{}, "ID", "CreatedAt")
+			changing := cmpopts.IgnoreFields(responseBody{}, "ID", "CreatedAt")
 			if diff := cmp.Diff(got, last, noID, changing, cmpopts.IgnoreFields(promptDetails{}, "CachedTokens")); diff != "" {
 				t.Errorf("the last event's response: %s", diff)
 			}

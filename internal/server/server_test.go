@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -73,7 +74,11 @@ func (s *Server) testRoutes() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 			began := &beginning{ResponseWriter: w}
-			if err := h(began, r); err != nil && !began.yes {
+			err := h(began, r)
+			if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+				err = &Error{Status: http.StatusRequestEntityTooLarge, Message: "too large"}
+			}
+			if err != nil && !began.yes {
 				e := errorOf(err)
 				w.WriteHeader(e.Status)
 				json.NewEncoder(w).Encode(errorBody{e})
