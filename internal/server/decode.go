@@ -15,7 +15,7 @@ import (
 
 // maxValues bounds the JSON values of a body: a batch of prompts as token ids
 // has fewer, and each takes memory beyond its text.
-const maxValues = 2 << 20
+const maxValues = 1 << 20
 
 // A checker is a struct of fields that knows more of them than their types.
 type checker interface{ check() error }

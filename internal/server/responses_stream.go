@@ -9,19 +9,19 @@ import (
 // responseEvent is an event of a streamed response; which fields it has depends
 // on its type.
 type responseEvent struct {
-	Type           string      `json:"type"`
-	SequenceNumber int         `json:"sequence_number"` // from 0
-	Response       *responseBody   `json:"response,omitempty"`
-	OutputIndex    *int        `json:"output_index,omitempty"`
-	ContentIndex   *int        `json:"content_index,omitempty"`
-	ItemID         string      `json:"item_id,omitempty"`
-	Item           *outputItem `json:"item,omitempty"`
-	Part           *outputPart `json:"part,omitempty"`
-	Delta          string      `json:"delta,omitempty"`
-	Text           *string     `json:"text,omitempty"`
-	LogProbs       *[]string   `json:"logprobs,omitempty"` // of output_text: empty
-	Message        string      `json:"message,omitempty"`  // of error
-	Code           *string     `json:"code,omitempty"`
+	Type           string        `json:"type"`
+	SequenceNumber int           `json:"sequence_number"` // from 0
+	Response       *responseBody `json:"response,omitempty"`
+	OutputIndex    *int          `json:"output_index,omitempty"`
+	ContentIndex   *int          `json:"content_index,omitempty"`
+	ItemID         string        `json:"item_id,omitempty"`
+	Item           *outputItem   `json:"item,omitempty"`
+	Part           *outputPart   `json:"part,omitempty"`
+	Delta          string        `json:"delta,omitempty"`
+	Text           *string       `json:"text,omitempty"`
+	LogProbs       *[]string     `json:"logprobs,omitempty"` // of output_text: empty
+	Message        string        `json:"message,omitempty"`  // of error
+	Code           *string       `json:"code,omitempty"`
 }
 
 // A responseStream numbers events.

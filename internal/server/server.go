@@ -5,7 +5,6 @@ package server
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/chat/tools"
@@ -38,7 +37,4 @@ type Server struct {
 	Options
 	engine  *engine.Engine
 	started time.Time
-
-	longestOnce sync.Once
-	longest     int // bytes of the longest token
 }
