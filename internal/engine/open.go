@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foretoken/foretoken/internal/chat/deepseek"
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/kernel"
@@ -91,7 +90,7 @@ type Engine struct {
 	tokenizer  *tokenizer.Tokenizer // nil: the model has none
 	noVocab    error                // why tokenizer is nil
 	templates  map[string]string    // sources of chat templates by name
-	encoding   *deepseek.Encoding   // what renders conversations in their place, nil: nothing
+	asked      bool                 // for the template, which is the only one
 	compiled   sync.Map             // source → *chat.Template
 	params     sample.Params        // what the model's files recommend
 	seeds      seeds                // of requests that have none

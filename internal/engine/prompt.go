@@ -74,29 +74,36 @@ func ggufTemplates(m *checkpoint.Metadata) (map[string]string, error) {
 	return sources, nil
 }
 
-// openTemplates finds out what renders conversations: the template that was
-// asked for, the encoding of a family whose checkpoints have no template, or
-// the templates of the model's files. Those that others have added to copies of
-// checkpoints of such a family differ from its encoding in details, so they do
-// not count.
+// encoding is the conversations' form of a family whose checkpoints have no
+// template, nil for others. Templates that others have added to copies of these
+// checkpoints differ from it in details, so they do not count, unless one is
+// asked for.
+func (e *Engine) encoding() *deepseek.Encoding {
+	if e.asked {
+		return nil
+	}
+	return deepseek.For(e.Config().Architecture)
+}
+
+// openTemplates finds the template that was asked for, or those of the model's
+// files.
 func (e *Engine) openTemplates(o Options) (err error) {
 	if o.ChatTemplate != "" {
-		e.templates = map[string]string{chat.DefaultTemplate: o.ChatTemplate}
+		e.asked, e.templates = true, map[string]string{chat.DefaultTemplate: o.ChatTemplate}
 		_, err = e.template(o.ChatTemplate)
 		return err
 	}
-	e.encoding = deepseek.For(e.Config().Architecture)
 	e.templates, err = Templates(e.checkpoint)
 	return err
 }
 
 // HasTemplate reports whether Prompt can render conversations.
-func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 || e.encoding != nil }
+func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 || e.encoding() != nil }
 
 // Template is the source of the template for conversations with tools, ""
 // where there is none, or where an encoding takes its place.
 func (e *Engine) Template() string {
-	if e.encoding != nil {
+	if e.encoding() != nil {
 		return ""
 	}
 	source, _ := chat.Choose(e.templates, true) // the error says that there is none
@@ -106,8 +113,8 @@ func (e *Engine) Template() string {
 // Prompt renders a conversation with the model's template, or in the encoding
 // of its family.
 func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error) {
-	if e.encoding != nil {
-		return e.encoding.Prompt(c)
+	if encoding := e.encoding(); encoding != nil {
+		return encoding.Prompt(c)
 	}
 	source, err := chat.Choose(e.templates, len(c.Tools) > 0)
 	if err != nil {
@@ -126,7 +133,7 @@ func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error
 // Answer is the message of a model that generated text after a prompt, for the
 // conversation to go on from. A template takes the text as it is.
 func (e *Engine) Answer(prompt []int32, text string) chat.Message {
-	if e.encoding == nil || e.tokenizer == nil {
+	if e.encoding() == nil || e.tokenizer == nil {
 		return chat.Assistant(text)
 	}
 	thinking := deepseek.Thinking(e.tokenizer.Decode(prompt, false))

@@ -152,7 +152,11 @@ type chatting struct {
 
 // chatCompletions serves POST /v1/chat/completions.
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.chat(r)
+	q := new(chatRequest)
+	if err := readRequest(r, q); err != nil {
+		return err
+	}
+	c, err := s.chat(r, q)
 	if err != nil {
 		return err
 	}
@@ -184,12 +188,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	return respond(w, &c.head)
 }
 
-// chat reads a request and submits it.
-func (s *Server) chat(r *http.Request) (*chatting, error) {
-	q := new(chatRequest)
-	if err := readRequest(r, q); err != nil {
-		return nil, err
-	}
+// chat submits a request.
+func (s *Server) chat(r *http.Request, q *chatRequest) (*chatting, error) {
 	if err := s.checkModel(q.Model); err != nil {
 		return nil, err
 	}

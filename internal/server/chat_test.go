@@ -213,7 +213,7 @@ func TestConversations(t *testing.T) {
 		{object{"messages": []object{{"role": "user", "content": []object{{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}}}}}, "<|im_start|>user\nhel\nlo<|im_end|>\n" + open},
 		{merge(hi, object{"add_generation_prompt": false}), user},
 		{merge(hi, object{"add_special_tokens": true}), "<bos>" + user + open},
-		{merge(hi, object{"tools": []object{weather}}), "<|im_start|>system\nTools:\n" +
+		{merge(hi, object{"tools": []object{weather}}), "<|im_start|>system\nTools:" +
 			`{"function": {"description": "of a city", "name": "weather", "parameters": {"properties": {"city": {"type": "string"}}, "type": "object"}}, "type": "function"}` +
 			"<|im_end|>\n" + user + open},
 		{object{"messages": []object{{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hello"}}}, "<|im_start|>system\nbe brief<|im_end|>\n" + user + open},

@@ -5,13 +5,8 @@ import (
 	"time"
 )
 
-// quote shows a client's text in a message, cut to a sane length.
-func quote(text string) string {
-	if r := []rune(text); len(r) > 80 {
-		text = string(r[:80]) + "…"
-	}
-	return strconv.Quote(text)
-}
+// quote shows a client's text in a message.
+func quote(text string) string { return strconv.Quote(clip(text)) }
 
 // ping is the silence after which a stream has a comment.
 func (l *Limits) ping() time.Duration {

@@ -43,9 +43,6 @@ type debugTable struct {
 // debugRequests is GET /debug/requests: what waits and runs between two steps,
 // as a table to read, or as JSON for those who accept it.
 func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
-	if !s.loaded.Load() {
-		return errLoading
-	}
 	stats := s.engine.Stats() // as they are, also if the loop hangs in a step
 	list, err := s.engine.Requests(r.Context())
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 
 // maxValues bounds the JSON values of a body: a batch of prompts as token ids
 // has fewer, and each takes memory beyond its text.
-const maxValues = 2 << 20
+const maxValues = 1 << 20
 
 // A checker is a struct of fields that knows more of them than their types.
 type checker interface{ check() error }
@@ -30,11 +31,9 @@ type reader interface {
 func readRequest(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return &Error{
-				Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "request_too_large",
-				Message: fmt.Sprintf("the body is longer than the %d bytes that this server takes", tooLarge.Limit),
-			}
+		// Who set these limits knows what to say of them.
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("reading the body: %w", err)
 		}
 		return badRequest("", "the body could not be read to its end")
 	}
@@ -129,9 +128,9 @@ func fillStruct(path string, o *value.Object, to reflect.Value) error {
 	fields := fieldsOf(to)
 	for k, v := range o.All() {
 		name := k.(string) // decoded objects have no other keys
-		at := name
+		at := clip(name)
 		if path != "" {
-			at = path + "." + name
+			at = path + "." + at
 		}
 		field, known := fields[name]
 		switch {
@@ -179,10 +178,18 @@ func refuseField(path, name string, v value.Value, fields map[string]reflect.Val
 	}
 	for known := range fields {
 		if plain(known) == plain(name) {
-			return badRequest(path, "unknown field %.80q; did you mean %q?", path, known)
+			return badRequest(path, "unknown field %q; did you mean %q?", path, known)
 		}
 	}
-	return badRequest(path, "unknown field %.80q", path)
+	return badRequest(path, "unknown field %q", path)
+}
+
+// clip is a client's text as messages have it.
+func clip(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return text
 }
 
 // plain is a name without what people write differently.

@@ -83,14 +83,14 @@ func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (
 	if err := s.limitBody(out, r); err != nil {
 		return err
 	}
-	if rt.model {
+	if rt.work {
 		if err := s.gate.enter(); err != nil {
 			return err
 		}
 		defer s.gate.leave()
-		if !s.loaded.Load() {
-			return errLoading
-		}
+	}
+	if rt.model && !s.loaded.Load() {
+		return errLoading
 	}
 	err = rt.handle(s, out, r)
 	// What a reader of the body reports comes from the handler, wrapped.

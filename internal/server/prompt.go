@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/foretoken/foretoken/internal/chat/value"
 	"github.com/foretoken/foretoken/internal/tokenizer"
@@ -142,9 +143,8 @@ func (s *Server) tokens(field, text string, special bool) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Normal forms and stripped spaces may shorten a text, but not to a quarter.
-	if most := 4 * s.maxPrompt() * s.longestToken(); len(text) > most {
-		return nil, tooLong(field, "%s has %d bytes, more than the %d tokens that this server takes can say", field, len(text), s.maxPrompt())
+	if err := s.checkLength(t, field, text); err != nil {
+		return nil, err
 	}
 	ids, err := t.Encode(text, tokenizer.Options{Special: special})
 	if err != nil {
@@ -162,16 +162,20 @@ func (s *Server) tokenizer(field string) (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// longestToken is the length of the longest token in bytes.
-func (s *Server) longestToken() int {
-	s.longestOnce.Do(func() {
-		t, err := s.engine.Tokenizer()
-		if err != nil {
-			return
-		}
-		for id := range int32(t.Size()) {
-			s.longest = max(s.longest, len(t.Bytes(id)))
-		}
-	})
-	return s.longest
+// checkLength refuses a text far too long without encoding it all. Where the
+// beginning of a text is cut off changes its last few tokens, not the half of
+// them.
+func (s *Server) checkLength(t *tokenizer.Tokenizer, field, text string) error {
+	most := s.maxPrompt()
+	begin := 16 * most // bytes; a token of text has 4 to 5
+	if len(text) <= begin {
+		return nil
+	}
+	for !utf8.RuneStart(text[begin]) {
+		begin--
+	}
+	if ids, err := t.Encode(text[:begin], tokenizer.Options{}); err == nil && len(ids) > 2*most {
+		return tooLong(field, "%s has %d bytes, the first %d of which are %d tokens; this server takes %d", field, len(text), begin, len(ids), most)
+	}
+	return nil
 }

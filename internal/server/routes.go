@@ -11,7 +11,8 @@ type route struct {
 	method, pattern string
 	handle          handler
 	key             bool // needs a key, if there are keys
-	model           bool // needs the model: counts as one of Limits.Concurrent, and is refused while there is no model or no time for it
+	model           bool // needs the model: is refused until it is loaded
+	work            bool // is work: counts as one of Limits.Concurrent, and is refused while the server drains
 }
 
 // routes are all there are. Probes and metrics need no key: what asks for them
@@ -21,10 +22,18 @@ var routes = []route{
 	{method: "GET", pattern: "/ready", handle: (*Server).ready},
 	{method: "GET", pattern: "/version", handle: (*Server).version},
 	{method: "GET", pattern: "/metrics", handle: (*Server).scrape},
-	{method: "GET", pattern: "/debug/requests", handle: (*Server).debugRequests, key: true},
+	{method: "GET", pattern: "/debug/requests", handle: (*Server).debugRequests, key: true, model: true},
 
-	{method: "POST", pattern: "/v1/completions", handle: (*Server).completions, key: true, model: true},
-	{method: "POST", pattern: "/v1/chat/completions", handle: (*Server).chatCompletions, key: true, model: true},
+	{method: "GET", pattern: "/openapi.yaml", handle: (*Server).openAPI},
+
+	{method: "GET", pattern: "/v1/models", handle: (*Server).models, key: true, model: true},
+	{method: "GET", pattern: "/v1/models/{id...}", handle: (*Server).model, key: true, model: true},
+	{method: "POST", pattern: "/v1/completions", handle: (*Server).completions, key: true, model: true, work: true},
+	{method: "POST", pattern: "/v1/chat/completions", handle: (*Server).chatCompletions, key: true, model: true, work: true},
+	{method: "POST", pattern: "/v1/responses", handle: (*Server).responses, key: true, model: true, work: true},
+	{method: "POST", pattern: "/v1/embeddings", handle: (*Server).embeddings, key: true, model: true, work: true},
+	{method: "POST", pattern: "/tokenize", handle: (*Server).tokenize, key: true, model: true, work: true},
+	{method: "POST", pattern: "/detokenize", handle: (*Server).detokenize, key: true, model: true, work: true},
 }
 
 // mux serves the routes; what is none of them has the answer that says so.

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,9 +68,6 @@ type Server struct {
 	keys    keys
 	metrics *metrics
 	routes  http.Handler
-
-	longestOnce sync.Once
-	longest     int // bytes of the longest token
 }
 
 // New makes a server that has no model yet.

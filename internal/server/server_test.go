@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -23,6 +24,8 @@ func TestMain(m *testing.M) {
 type testAPI struct {
 	*httptest.Server
 	server *Server
+	end    context.CancelCauseFunc // ends all requests
+	left   chan struct{}           // has a value for each request that has been served, as far as someone looks
 }
 
 func serveModel(t *testing.T, family string, o Options) *testAPI {
@@ -44,12 +47,23 @@ func serveAt(t *testing.T, path string, o Options) *testAPI {
 	}
 	s := New(o)
 	s.Attach(e)
-	ts := httptest.NewServer(s)
+	left := make(chan struct{}, 1)
+	ended, end := context.WithCancelCause(t.Context())
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(ended, func() { cancel(context.Cause(ended)) })()
+		s.ServeHTTP(w, r.WithContext(ctx))
+		select {
+		case left <- struct{}{}:
+		default:
+		}
+	}))
 	t.Cleanup(func() {
 		ts.Close()
 		e.Close()
 	})
-	return &testAPI{ts, s}
+	return &testAPI{ts, s, end, left}
 }
 
 type object = map[string]any
