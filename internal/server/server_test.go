@@ -45,6 +45,9 @@ func serveAt(t *testing.T, path string, o Options) *testAPI {
 	if o.Format == (tools.Format{}) {
 		o.Format = tools.Format{Calls: "hermes", Reasoning: "qwen3"}
 	}
+	if o.Limits.Body == 0 {
+		o.Limits.Body = 1 << 20
+	}
 	s := New(o)
 	s.Attach(e)
 	left := make(chan struct{}, 1)
