@@ -35,10 +35,22 @@ func serveModel(t *testing.T, family string, o Options) *testAPI {
 
 func serveAt(t *testing.T, path string, o Options) *testAPI {
 	t.Helper()
-	e, err := engine.Open(t.Context(), path, engine.Options{Threads: 1, DType: "float32"})
+	return serveEngine(t, openEngine(t, path, engine.Options{}), o)
+}
+
+func openEngine(t *testing.T, path string, o engine.Options) *engine.Engine {
+	t.Helper()
+	o.Threads, o.DType = 1, "float32"
+	e, err := engine.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func serveEngine(t *testing.T, e *engine.Engine, o Options) *testAPI {
+	t.Helper()
 	if o.Models == nil {
 		o.Models = []string{"tiny"}
 	}
@@ -62,10 +74,7 @@ func serveAt(t *testing.T, path string, o Options) *testAPI {
 		default:
 		}
 	}))
-	t.Cleanup(func() {
-		ts.Close()
-		e.Close()
-	})
+	t.Cleanup(ts.Close)
 	return &testAPI{ts, s, end, left}
 }
 
