@@ -199,6 +199,15 @@ func TestChatChoices(t *testing.T) {
 	}
 }
 
+// A server that bounds what it writes divides it among the answers.
+func TestOutputLimit(t *testing.T) {
+	a := serveModel(t, "llama", Options{Limits: Limits{Output: 11}})
+	got := ask[chatCompletion](t, a, chatPath, merge(sayHello, object{"n": 2, "ignore_eos": true}))
+	if got.Usage.CompletionTokens != 10 || got.Choices[1].FinishReason != "length" {
+		t.Errorf("%d tokens, %s", got.Usage.CompletionTokens, got.Choices[1].FinishReason)
+	}
+}
+
 // Prompts are what the template makes of messages, told by /tokenize.
 func TestConversations(t *testing.T) {
 	a := serveModel(t, "llama", Options{})

@@ -90,10 +90,9 @@ func (c *textScorer) add(id int32, logProb float64, top []sample.TokenLogProb, f
 	alternatives := map[string]float64{text: p}
 	for _, t := range top[:min(len(top), c.top)] {
 		// Of tokens with the same text the most likely one counts: top is in order.
-		if text := c.server.tokenText(t.Token); t.Token != id {
-			if _, taken := alternatives[text]; !taken {
-				alternatives[text] = jsonLogProb(t.LogProb)
-			}
+		text := c.server.tokenText(t.Token)
+		if _, taken := alternatives[text]; !taken {
+			alternatives[text] = jsonLogProb(t.LogProb)
 		}
 	}
 	o.TokenLogProbs, o.TopLogProbs = append(o.TokenLogProbs, &p), append(o.TopLogProbs, alternatives)
