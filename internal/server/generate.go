@@ -123,9 +123,6 @@ func (all generations) batches(ctx context.Context, silence time.Duration) iter.
 					live--
 					e.err, e.ended = nil, true
 				}
-				if e.err != nil && ctx.Err() != nil {
-					e.err = context.Cause(ctx)
-				}
 				if !yield(e.batch, e.err) || e.err != nil {
 					return
 				}
