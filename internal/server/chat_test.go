@@ -46,8 +46,6 @@ func call(arguments string) toolCall {
 	return toolCall{Type: "function", Function: functionCall{Name: "weather", Arguments: arguments}}
 }
 
-func ref[T any](v T) *T { return &v }
-
 func TestChatAnswers(t *testing.T) {
 	a := serveAt(t, scripted(t, thinkAndCall...), Options{})
 	asked := merge(sayHello, object{"tools": []object{weather}})
@@ -62,15 +60,15 @@ func TestChatAnswers(t *testing.T) {
 	}{
 		{
 			"reasoning, content and calls", asked,
-			chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`), call(`{"city": "Bonn"}`)}},
+			chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`), call(`{"city": "Bonn"}`)}},
 			"tool_calls", 5,
 		},
-		{"one call at most", merge(asked, object{"parallel_tool_calls": false}), chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "tool_calls", 5},
+		{"one call at most", merge(asked, object{"parallel_tool_calls": false}), chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "tool_calls", 5},
 		{"without tools their marks are text", sayHello, chatMessage{Content: &tagged, ReasoningContent: "I should ask."}, "stop", 5},
 		{"no choice of tools", merge(asked, object{"tool_choice": "none"}), chatMessage{Content: &tagged, ReasoningContent: "I should ask."}, "stop", 5},
-		{"cut in reasoning", merge(asked, object{"max_tokens": 3}), chatMessage{Content: ref(""), ReasoningContent: "I should ask"}, "length", 3},
-		{"cut in a call", merge(asked, object{"max_completion_tokens": 9}), chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "length", 5},
-		{"stopped", merge(asked, object{"stop": "me"}), chatMessage{Content: ref("Let "), ReasoningContent: "I should ask."}, "stop", 5},
+		{"cut in reasoning", merge(asked, object{"max_tokens": 3}), chatMessage{Content: new(""), ReasoningContent: "I should ask"}, "length", 3},
+		{"cut in a call", merge(asked, object{"max_completion_tokens": 9}), chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "length", 5},
+		{"stopped", merge(asked, object{"stop": "me"}), chatMessage{Content: new("Let "), ReasoningContent: "I should ask."}, "stop", 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.Role = "assistant"
@@ -90,7 +88,7 @@ func TestChatAnswers(t *testing.T) {
 			m = streamed.Message
 			m.ToolCalls = withoutIDs(t, m.ToolCalls)
 			if m.Content == nil && tc.want.Content != nil {
-				m.Content = ref("")
+				m.Content = new("")
 			}
 			if diff := cmp.Diff(tc.want, m, cmpopts.EquateEmpty()); diff != "" || streamed.FinishReason != tc.why {
 				t.Errorf("streamed: %s: %s", streamed.FinishReason, diff)
@@ -121,7 +119,7 @@ func joinChat(t *testing.T, all []chatChunk, n int) []chatChoice {
 		into.TokenIDs = append(into.TokenIDs, c.TokenIDs...)
 		if c.Delta.Content != nil && *c.Delta.Content != "" {
 			if into.Message.Content == nil {
-				into.Message.Content = ref("")
+				into.Message.Content = new("")
 			}
 			*into.Message.Content += *c.Delta.Content
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -230,10 +231,8 @@ func (s *Server) checkModel(name string) error {
 	if name == "" {
 		return nil
 	}
-	for _, known := range s.Models {
-		if name == known {
-			return nil
-		}
+	if slices.Contains(s.Models, name) {
+		return nil
 	}
 	return &Error{
 		Status: http.StatusNotFound, Type: "not_found_error", Param: "model", Code: "model_not_found",

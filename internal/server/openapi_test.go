@@ -92,7 +92,7 @@ func (d *document) compare(t *testing.T, name string, typ reflect.Type, seen map
 	if seen[this] || typ.Kind() != reflect.Struct {
 		return
 	}
-	if _, own := reflect.New(typ).Interface().(reader); own {
+	if _, own := reflect.TypeAssert[reader](reflect.New(typ)); own {
 		return // of several forms
 	}
 	seen[this] = true
@@ -129,7 +129,7 @@ func (d *document) compare(t *testing.T, name string, typ reflect.Type, seen map
 		for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer && of != reflect.TypeFor[*value.Object]() {
 			of = of.Elem()
 		}
-		if _, own := reflect.New(of).Interface().(reader); of.Kind() == reflect.Struct && of != reflect.TypeFor[value.Object]() && !own && of != reflect.TypeFor[errorFields]() {
+		if _, own := reflect.TypeAssert[reader](reflect.New(of)); of.Kind() == reflect.Struct && of != reflect.TypeFor[value.Object]() && !own && of != reflect.TypeFor[errorFields]() {
 			t.Errorf("%s.%s is %v, and has no schema by name", name, field, of)
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/foretoken/foretoken/internal/engine"
@@ -20,11 +21,12 @@ func (s *Server) tokenText(id int32) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}
-	text := "bytes:"
+	var text strings.Builder
+	text.WriteString("bytes:")
 	for _, c := range b {
-		text += fmt.Sprintf(`\x%02x`, c)
+		text.WriteString(fmt.Sprintf(`\x%02x`, c))
 	}
-	return text
+	return text.String()
 }
 
 // jsonLogProb is a log-probability that JSON can write: nothing is less likely
