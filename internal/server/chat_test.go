@@ -197,6 +197,18 @@ func TestChatChoices(t *testing.T) {
 	}
 }
 
+// Special tokens are text only for those who ask, also where a parser is at work.
+func TestSpecialTokensInAnswers(t *testing.T) {
+	a := serveAt(t, scripted(t, "one"), Options{})
+	q := merge(sayHello, object{"ignore_eos": true, "max_tokens": 2, "tools": []object{weather}})
+	for skip, want := range map[bool]string{true: "one", false: "one<|im_end|>"} {
+		got := ask[chatCompletion](t, a, chatPath, merge(q, object{"skip_special_tokens": skip}))
+		if text := *got.Choices[0].Message.Content; text != want {
+			t.Errorf("skip %v: %q, want %q", skip, text, want)
+		}
+	}
+}
+
 // A server that bounds what it writes divides it among the answers.
 func TestOutputLimit(t *testing.T) {
 	a := serveModel(t, "llama", Options{Limits: Limits{Output: 11}})
