@@ -54,7 +54,7 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.open(ctx, path, c.dtypeFlags)
+	e, err := c.open(ctx, path, c.options(c.dtypeFlags))
 	if err != nil {
 		return err
 	}

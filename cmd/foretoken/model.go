@@ -17,7 +17,7 @@ import (
 // engineFlags say how a model runs.
 type engineFlags struct {
 	Threads      int       `short:"t" group:"engine" placeholder:"N" default:"0" help:"Workers. 0: one for each processor that this process may use."`
-	MaxModelLen  int       `group:"engine" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
+	MaxModelLen  int       `group:"engine" aliases:"context-length" placeholder:"N" default:"0" help:"Longest sequence in tokens, prompt and answer. 0: the model's own limit."`
 	Quantize     string    `group:"engine" placeholder:"TYPE" default:"" enum:",q8_0,q4_0,q4_1" help:"Round matrices of floats to q8_0, q4_0 or q4_1 while loading; those whose rows are not whole blocks of 32 stay as they are."`
 	ExpertMemory byteCount `group:"engine" placeholder:"SIZE" help:"Memory for packed experts of a mixture, such as 24GB. With it experts stay in the model's files until a token needs them, and those used longest ago make room: a model larger than memory runs, slower. By default all are packed while loading."`
 	MLA          string    `name:"mla" group:"engine" placeholder:"FORM" default:"absorbed" enum:"absorbed,expanded" help:"How latent attention (DeepSeek) attends: absorbed, or expanded, which forms keys and values of all past tokens first: slower, and the same but for rounding."`
@@ -41,14 +41,19 @@ func (f engineFlags) Validate() error {
 	return nil
 }
 
-func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engine.Engine, error) {
-	var p progress
-	defer p.end()
-	e, err := engine.Open(ctx, path, engine.Options{
+func (f engineFlags) options(d dtypeFlags) engine.Options {
+	return engine.Options{
 		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
 		ExpertMemory: f.ExpertMemory.bytes, MLA: f.MLA, RoundCache: f.RoundCache,
-		Progress: func(done, total int64) { p.step("loading", done, total) },
-	})
+	}
+}
+
+// open loads a model, as o says beyond f, and shows how far it has come.
+func (f engineFlags) open(ctx context.Context, path string, o engine.Options) (*engine.Engine, error) {
+	var p progress
+	defer p.end()
+	o.Progress = func(done, total int64) { p.step("loading", done, total) }
+	e, err := engine.Open(ctx, path, o)
 	if few := (*moe.MemoryError)(nil); errors.As(err, &few) {
 		n := f.ExpertMemory
 		return nil, fmt.Errorf("--expert-memory %s: expected at least %s, which holds one expert of each form", n.text, n.atLeast(few.Least))

@@ -21,13 +21,14 @@ type runCmd struct {
 	Model  string  `arg:"" optional:"" name:"MODEL" help:"Model to run; without it ${default_model}."`
 	Prompt *string `arg:"" optional:"" name:"PROMPT" help:"What to answer, as one argument: quote it."`
 
-	System      string   `placeholder:"TEXT" help:"How the model shall behave: the system message."`
-	Kwargs      kwargs   `name:"chat-template-kwargs" placeholder:"JSON" help:"Variables for the chat template, such as '{\"enable_thinking\": false}'."`
-	Stdin       bool     `help:"Add what stdin has to PROMPT, after a blank line."`
-	Raw         bool     `help:"Continue the prompt as plain text, without the chat template."`
-	Tokens      tokenIDs `placeholder:"IDS" help:"Token ids as the prompt, such as 1,2,3, used as they are. Needs no tokenizer."`
-	PrintTokens bool     `help:"Print the ids of the answer as one JSON array instead of its text."`
-	Verbose     bool     `help:"Print timings, the seed and why the answer ended."`
+	System      string       `placeholder:"TEXT" help:"How the model shall behave: the system message."`
+	Kwargs      kwargs       `name:"chat-template-kwargs" placeholder:"JSON" help:"Variables for the chat template, such as '{\"enable_thinking\": false}'."`
+	Template    templateFile `name:"chat-template" group:"engine" placeholder:"FILE" help:"A .jinja file to use instead of the model's own chat template."`
+	Stdin       bool         `help:"Add what stdin has to PROMPT, after a blank line."`
+	Raw         bool         `help:"Continue the prompt as plain text, without the chat template."`
+	Tokens      tokenIDs     `placeholder:"IDS" help:"Token ids as the prompt, such as 1,2,3, used as they are. Needs no tokenizer."`
+	PrintTokens bool         `help:"Print the ids of the answer as one JSON array instead of its text."`
+	Verbose     bool         `help:"Print timings, the seed and why the answer ended."`
 
 	samplingFlags
 	engineFlags
@@ -106,6 +107,8 @@ func (c *runCmd) arguments() error {
 		return usagef("--tokens is the whole prompt: it goes with none of PROMPT, --system, --raw and --chat-template-kwargs")
 	case c.Raw && c.System != "":
 		return usagef("--raw uses no chat template, and so no --system")
+	case c.Template != "" && (c.Raw || c.Tokens != nil):
+		return usagef("--raw and --tokens use no chat template, and so no --chat-template")
 	case c.Raw && c.Kwargs.Object != nil:
 		return usagef("--raw uses no chat template, and so no --chat-template-kwargs")
 	}
@@ -174,7 +177,11 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	e, err := c.open(ctx, path, c.dtypeFlags)
+	o := c.options(c.dtypeFlags)
+	if o.ChatTemplate, err = c.Template.read(); err != nil {
+		return err
+	}
+	e, err := c.open(ctx, path, o)
 	if err != nil {
 		return err
 	}

@@ -109,12 +109,13 @@ func (c *Checkpoint) Info(name string) (TensorInfo, bool) {
 const maxSideFile = 256 << 20
 
 // File reads a file beside the weights, such as tokenizer.json or
-// generation_config.json, or additional_chat_templates/NAME.jinja. The error
-// is fs.ErrNotExist when there is none.
+// generation_config.json, additional_chat_templates/NAME.jinja or
+// 1_Pooling/config.json. The error is fs.ErrNotExist when there is none.
 func (c *Checkpoint) File(name string) ([]byte, error) {
 	dir, base := path.Split(name)
 	template := dir == "additional_chat_templates/" && strings.HasSuffix(base, ".jinja")
-	if dir != "" && !template || !plainName(base) {
+	pooling := name == "1_Pooling/config.json" // of sentence-transformers
+	if dir != "" && !template && !pooling || !plainName(base) {
 		return nil, fmt.Errorf("file %s: expected a plain file name", quoted(name))
 	}
 	return readBounded(filepath.Join(c.dir, filepath.FromSlash(name)), maxSideFile)

@@ -47,6 +47,12 @@ type Options struct {
 	// refused.
 	RoundCache bool
 
+	// Seed makes the seeds that Sampling draws the same ones in every run; 0: they
+	// are not.
+	Seed uint64
+	// ChatTemplate is the source of a chat template; "": those of the model's files.
+	ChatTemplate string
+
 	// How requests share the engine.
 	MaxSeqs          int           // sequences that run at once; 0: 64
 	MaxQueued        int           // requests that wait; 0: no limit
@@ -84,8 +90,10 @@ type Engine struct {
 	tokenizer  *tokenizer.Tokenizer // nil: the model has none
 	noVocab    error                // why tokenizer is nil
 	templates  map[string]string    // sources of chat templates by name
+	asked      bool                 // for the template, which is the only one
 	compiled   sync.Map             // source → *chat.Template
 	params     sample.Params        // what the model's files recommend
+	seeds      seeds                // of requests that have none
 	eog        []int32              // tokens that end generation
 	maxLen     int
 	stepRows   int // most rows of one step
@@ -265,13 +273,13 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if err := config.CheckEOS(g.EOS); err != nil {
 		return fmt.Errorf("generation_config.json: %w", err)
 	}
-	e.params = recommended(&g)
+	e.params, e.seeds = recommended(&g), newSeeds(o.Seed)
 	if e.tokenizer, err = OpenTokenizer(e.checkpoint); errors.Is(err, fs.ErrNotExist) {
 		e.noVocab = fmt.Errorf("%s: the model has no tokenizer; give token ids", e.checkpoint.Files()[0])
 	} else if err != nil {
 		return err
 	}
-	if e.templates, err = Templates(e.checkpoint); err != nil {
+	if err := e.openTemplates(o); err != nil {
 		return err
 	}
 	if err := e.params.Validate(e.vocab()); err != nil {

@@ -76,11 +76,39 @@ func ggufTemplates(m *checkpoint.Metadata) (map[string]string, error) {
 
 // encoding is the conversations' form of a family whose checkpoints have no
 // template, nil for others. Templates that others have added to copies of these
-// checkpoints differ from it in details, so they do not count.
-func (e *Engine) encoding() *deepseek.Encoding { return deepseek.For(e.Config().Architecture) }
+// checkpoints differ from it in details, so they do not count, unless one is
+// asked for.
+func (e *Engine) encoding() *deepseek.Encoding {
+	if e.asked {
+		return nil
+	}
+	return deepseek.For(e.Config().Architecture)
+}
+
+// openTemplates finds the template that was asked for, or those of the model's
+// files.
+func (e *Engine) openTemplates(o Options) (err error) {
+	if o.ChatTemplate != "" {
+		e.asked, e.templates = true, map[string]string{chat.DefaultTemplate: o.ChatTemplate}
+		_, err = e.template(o.ChatTemplate)
+		return err
+	}
+	e.templates, err = Templates(e.checkpoint)
+	return err
+}
 
 // HasTemplate reports whether Prompt can render conversations.
 func (e *Engine) HasTemplate() bool { return len(e.templates) > 0 || e.encoding() != nil }
+
+// Template is the source of the template for conversations with tools, ""
+// where there is none, or where an encoding takes its place.
+func (e *Engine) Template() string {
+	if e.encoding() != nil {
+		return ""
+	}
+	source, _ := chat.Choose(e.templates, true) // the error says that there is none
+	return source
+}
 
 // Prompt renders a conversation with the model's template, or in the encoding
 // of its family.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math/rand/v2"
+	"sync"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/sample"
@@ -32,11 +33,27 @@ func recommended(g *checkpoint.Generation) sample.Params {
 	return p
 }
 
+// seeds draws seeds. It may be called from any goroutine.
+type seeds func() uint64
+
+func newSeeds(seed uint64) seeds {
+	if seed == 0 {
+		return rand.Uint64
+	}
+	var mu sync.Mutex
+	source := rand.NewPCG(seed, 0)
+	return func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return source.Uint64()
+	}
+}
+
 // Sampling returns the parameters that the model's files recommend, or
 // temperature 0.8, top-k 40, top-p 0.95 where they recommend none, with a seed
-// drawn anew at every call.
+// drawn anew at every call, as Options.Seed says.
 func (e *Engine) Sampling() sample.Params {
 	p := e.params
-	p.Seed = rand.Uint64()
+	p.Seed = e.seeds()
 	return p
 }

@@ -83,7 +83,17 @@ func TestStopMatcherPass(t *testing.T) {
 // pieces, whole characters, and no more held back than may begin a stop string.
 func TestStopMatcherAgainstSearch(t *testing.T) {
 	found := 0
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(t, stopsLikeSearch(&found))
+	if found < 10 {
+		t.Errorf("only %d texts were stopped", found)
+	}
+}
+
+func FuzzStopMatcher(f *testing.F) { f.Fuzz(rapid.MakeFuzz(stopsLikeSearch(new(int)))) }
+
+// stopsLikeSearch counts the texts that were stopped in found.
+func stopsLikeSearch(found *int) func(*rapid.T) {
+	return func(t *rapid.T) {
 		word := func(min, max int) *rapid.Generator[string] {
 			return rapid.StringOfN(rapid.RuneFrom([]rune("abéè日")), min, max, -1)
 		}
@@ -139,14 +149,11 @@ func TestStopMatcherAgainstSearch(t *testing.T) {
 		if !ok {
 			sent += m.Flush()
 		} else {
-			found++
+			*found++
 		}
 		if sent != want || stop != wantStop {
 			t.Fatalf("sent %q, stopped by %q; want %q, %q", sent, stop, want, wantStop)
 		}
-	})
-	if found < 10 {
-		t.Errorf("only %d texts were stopped", found)
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -59,4 +60,27 @@ func errorOf(err error) *Error {
 		return &Error{Status: http.StatusGatewayTimeout, Type: "server_error", Code: "timeout", Message: "the request took longer than this server allows"}
 	}
 	return &Error{Status: http.StatusInternalServerError, Type: "server_error", Message: "the request failed; the server's log says why"}
+}
+
+// errorBody is how an Error is told.
+type errorBody struct {
+	Error *Error `json:"error"`
+}
+
+// MarshalJSON writes what is absent as null, as OpenAI's API does.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	optional := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return json.Marshal(errorFields{e.Message, e.Type, optional(e.Param), optional(e.Code)})
+}
+
+type errorFields struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
 }

@@ -20,11 +20,19 @@ const (
 // Decode reads one JSON text (RFC 8259). As in Python, a key that comes twice keeps its first place and
 // its last value. Unlike Python it refuses what is no JSON or has no UTF-8 form: NaN and Infinity, numbers
 // beyond float64, half a surrogate pair. Errors name the byte offset.
-func Decode(data []byte) (Value, error) {
+func Decode(data []byte) (Value, error) { return decode(data, decoder{}) }
+
+// DecodeUnique is Decode that refuses a key that comes twice in an object, and more than limit values:
+// what is decoded takes up to 40 bytes for each byte of a text such as [[],[],…].
+func DecodeUnique(data []byte, limit int) (Value, error) {
+	return decode(data, decoder{unique: true, left: limit})
+}
+
+func decode(data []byte, d decoder) (Value, error) {
 	if i := invalidUTF8(data); i >= 0 {
 		return nil, fmt.Errorf("json: offset %d: invalid UTF-8", i)
 	}
-	d := decoder{s: string(data)}
+	d.s = string(data)
 	v, err := d.value(0)
 	if err != nil {
 		return nil, fmt.Errorf("json: offset %d: %w", d.pos, err)
@@ -50,8 +58,10 @@ func invalidUTF8(data []byte) int {
 }
 
 type decoder struct {
-	s   string
-	pos int
+	s      string
+	pos    int
+	unique bool // keys, and values are counted
+	left   int  // values that may come
 }
 
 func (d *decoder) space() {
@@ -80,6 +90,9 @@ func (d *decoder) accept(c byte) bool {
 func (d *decoder) value(depth int) (Value, error) {
 	if depth > MaxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	if d.left--; d.left < 0 && d.unique {
+		return nil, fmt.Errorf("too many values")
 	}
 	switch c := d.peek(); {
 	case c == '{':
@@ -130,6 +143,9 @@ func (d *decoder) object(depth int) (Value, error) {
 		v, err := d.value(depth + 1)
 		if err != nil {
 			return nil, err
+		}
+		if _, twice := o.Get(key); twice && d.unique {
+			return nil, fmt.Errorf("the key %.80q comes twice", key)
 		}
 		o.Set(key, v)
 		if d.accept('}') {

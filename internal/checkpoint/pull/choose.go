@@ -29,6 +29,8 @@ func isSmall(f hubFile) bool {
 		return false
 	case strings.HasPrefix(name, "additional_chat_templates/") && strings.Count(name, "/") == 1:
 		return strings.HasSuffix(name, ".jinja")
+	case name == "1_Pooling/config.json": // of models for embeddings
+		return true
 	case strings.Contains(name, "/"), strings.HasSuffix(name, ".index.json") && name != indexName:
 		return false
 	}

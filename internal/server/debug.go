@@ -1,0 +1,78 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/engine"
+)
+
+// debugStats is what /debug/requests says of the engine as a whole.
+type debugStats struct {
+	Stage       string  `json:"stage"`
+	Seconds     float64 `json:"seconds"` // in that stage
+	Running     int     `json:"running"`
+	Waiting     int     `json:"waiting"`
+	CacheUsage  float64 `json:"kv_cache_usage"`
+	CacheTokens int     `json:"kv_cache_tokens"`
+}
+
+// debugRequest is a line of the table of requests.
+type debugRequest struct {
+	ID       string  `json:"id"`
+	Key      string  `json:"key"`
+	State    string  `json:"state"`
+	Priority int     `json:"priority"`
+	Prompt   int     `json:"prompt_tokens"`
+	Cached   int     `json:"cached_tokens"`
+	Computed int     `json:"computed_tokens"`
+	Output   int     `json:"output_tokens"`
+	Age      float64 `json:"age_seconds"`
+}
+
+// debugTable is the answer of GET /debug/requests.
+type debugTable struct {
+	Engine   debugStats     `json:"engine"`
+	Requests []debugRequest `json:"requests"`
+}
+
+// debugRequests is GET /debug/requests: what waits and runs between two steps,
+// as a table to read, or as JSON for those who accept it.
+func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
+	stats := s.engine.Stats() // as they are, also if the loop hangs in a step
+	list, err := s.engine.Requests(r.Context())
+	if err != nil {
+		return err
+	}
+	t := debugTable{Engine: debugStats{
+		Stage: stats.Stage, Seconds: stats.For.Seconds(), Running: stats.Running, Waiting: stats.Waiting,
+		CacheUsage: stats.CacheUsage, CacheTokens: stats.CacheTokens,
+	}, Requests: []debugRequest{}}
+	for _, q := range list {
+		t.Requests = append(t.Requests, debugRequest{q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Age.Seconds()})
+	}
+	if strings.Contains(r.Header.Get("Accept"), "application/json") {
+		return respond(w, t)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err = w.Write(table(stats, list))
+	return err
+}
+
+func table(stats engine.Stats, list []engine.RequestState) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s for %v; %d running, %d waiting; cache %.1f %% of %d tokens\n\n",
+		stats.Stage, stats.For.Round(time.Millisecond), stats.Running, stats.Waiting, 100*stats.CacheUsage, stats.CacheTokens)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tKEY\tSTATE\tPRIORITY\tPROMPT\tCACHED\tCOMPUTED\tOUTPUT\tAGE")
+	for _, q := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%v\n",
+			q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Age.Round(time.Millisecond))
+	}
+	_ = w.Flush() // a buffer takes all
+	return b.Bytes()
+}

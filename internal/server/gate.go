@@ -1,0 +1,79 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A gate counts the requests for the model, lets in no more than there may be,
+// and none once it is closed.
+type gate struct {
+	most int
+
+	mu     sync.Mutex
+	inside int
+	empty  chan struct{} // not nil once the gate is closed; closed when nobody is inside
+}
+
+// enter counts a request, until it calls leave, or refuses it.
+func (g *gate) enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.empty != nil:
+		return errDraining
+	case g.inside >= g.most:
+		return errBusy
+	}
+	g.inside++
+	return nil
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside--; g.inside == 0 && g.empty != nil {
+		close(g.empty)
+	}
+}
+
+// close refuses all from now on. The channel is closed when the last has left.
+func (g *gate) close() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.empty == nil {
+		if g.empty = make(chan struct{}); g.inside == 0 {
+			close(g.empty)
+		}
+	}
+	return g.empty
+}
+
+func (g *gate) closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.empty != nil
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inside
+}
+
+// Why a request for the model is not let in.
+var (
+	errLoading = &Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "loading",
+		Message: "the model is being loaded", RetryAfter: 5 * time.Second,
+	}
+	errDraining = &Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "shutting_down",
+		Message: "the server is shutting down", RetryAfter: 5 * time.Second,
+	}
+	errBusy = &Error{
+		Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "too_many_requests",
+		Message: "as many requests are being served as this server takes at a time", RetryAfter: time.Second,
+	}
+)

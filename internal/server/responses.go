@@ -1,0 +1,307 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/chat"
+	"github.com/foretoken/foretoken/internal/chat/tools"
+	"github.com/foretoken/foretoken/internal/chat/value"
+)
+
+// responseRequest is the body of POST /v1/responses.
+type responseRequest struct {
+	openAIFields
+	samplingFields
+	Input           inputField      `json:"input"`
+	Instructions    string          `json:"instructions"`
+	MaxOutputTokens *int            `json:"max_output_tokens"`
+	Stream          bool            `json:"stream"`
+	Text            textSettings    `json:"text"`
+	Reasoning       reasoningField  `json:"reasoning"`
+	Tools           []chat.Value    `json:"tools"`
+	ToolChoice      toolChoice      `json:"tool_choice"`
+	ParallelCalls   bool            `json:"parallel_tool_calls"`
+	Truncation      truncationField `json:"truncation"`
+	Kwargs          *value.Object   `json:"chat_template_kwargs"`
+}
+
+func (q *responseRequest) check() error {
+	if err := q.openAIFields.check(); err != nil {
+		return err
+	}
+	switch {
+	case len(q.Input.messages) == 0:
+		return badRequest("input", "input is missing or empty")
+	case q.MaxOutputTokens != nil && *q.MaxOutputTokens < 1:
+		return badRequest("max_output_tokens", "max_output_tokens is %d, expected 1 or more", *q.MaxOutputTokens)
+	case len(q.Tools) > 0:
+		return badRequest("tools", "tools are not supported here; /v1/chat/completions offers functions to the model")
+	}
+	return nil
+}
+
+// textSettings say in what form the text is to be.
+type textSettings struct {
+	Format    responseFormat `json:"format"`
+	Verbosity string         `json:"verbosity"`
+}
+
+func (t *textSettings) check() error {
+	if t.Verbosity != "" && t.Verbosity != "medium" {
+		return badRequest("text.verbosity", "text.verbosity is %s: models here have no such setting; expected medium", quote(t.Verbosity))
+	}
+	return nil
+}
+
+// reasoningField says how much the model is to think.
+type reasoningField struct {
+	Effort  string `json:"effort"`
+	Summary string `json:"summary"`
+}
+
+func (f *reasoningField) check() error {
+	if f.Summary != "" {
+		return badRequest("reasoning.summary", "reasoning.summary is %s: this server gives the reasoning itself, and no summary", quote(f.Summary))
+	}
+	return nil
+}
+
+// truncationField is disabled: no token of a prompt is dropped.
+type truncationField string
+
+func (f *truncationField) read(path string, v value.Value) error {
+	if v != "disabled" {
+		return badRequest(path, "%s is %s: no token of a prompt is dropped; expected disabled", path, kindOf(v))
+	}
+	*f = "disabled"
+	return nil
+}
+
+// inputField is a conversation as /v1/responses has it: a text, or items.
+type inputField struct{ messages []messageField }
+
+func (f *inputField) read(path string, v value.Value) error {
+	if text, ok := v.(string); ok {
+		f.messages = []messageField{{Role: "user", Content: contentField{text}}}
+		return nil
+	}
+	l, ok := v.(*value.List)
+	if !ok {
+		return badRequest(path, "%s is %s, expected a string or a list of items", path, kindOf(v))
+	}
+	reasoning := ""
+	for i, item := range l.Items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		o, ok := item.(*value.Object)
+		if !ok {
+			return badRequest(at, "%s is %s, expected an object", at, kindOf(item))
+		}
+		switch kind, _ := o.Get("type"); kind {
+		case "reasoning":
+			text, err := inputText(at+".content", o, "reasoning_text")
+			if err != nil {
+				return err
+			}
+			reasoning = text
+		case nil, "message":
+			role, _ := o.Get("role")
+			m := messageField{ReasoningContent: reasoning}
+			m.Role, _ = role.(string)
+			text, err := inputText(at+".content", o, "input_text", "output_text", "text")
+			if err != nil {
+				return err
+			}
+			m.Content.value = text
+			if err := m.check(); err != nil {
+				return badRequest(at, "%s: %v", at, err)
+			}
+			if m.Role == "tool" || reasoning != "" && m.Role != "assistant" {
+				return badRequest(at, "%s is of the role %s: expected a message of the user, of the assistant, or instructions", at, m.Role)
+			}
+			reasoning = ""
+			f.messages = append(f.messages, m)
+		default:
+			return badRequest(at, "%s is of type %s, expected message or reasoning; /v1/chat/completions takes calls of functions", at, kindOf(kind))
+		}
+	}
+	if reasoning != "" {
+		return badRequest(path, "%s ends with reasoning, which belongs in front of a message of the assistant", path)
+	}
+	return nil
+}
+
+// inputText is the content of an item: a text, or parts of the given types.
+func inputText(path string, item *value.Object, types ...string) (string, error) {
+	content, _ := item.Get("content")
+	switch c := content.(type) {
+	case string:
+		return c, nil
+	case *value.List:
+		texts := make([]string, len(c.Items))
+		for i, part := range c.Items {
+			if err := checkPart(fmt.Sprintf("%s[%d]", path, i), part, types...); err != nil {
+				return "", err
+			}
+			text, _ := part.(*value.Object).Get("text")
+			texts[i], _ = text.(string)
+		}
+		return strings.Join(texts, "\n"), nil
+	}
+	return "", badRequest(path, "%s is %s, expected a string or a list of parts", path, kindOf(content))
+}
+
+// responseBody is an answer. Fields that ask for what this server has not are what
+// they are where nobody asked.
+type responseBody struct {
+	ID                string         `json:"id"`
+	Object            string         `json:"object"` // response
+	CreatedAt         int64          `json:"created_at"`
+	Status            string         `json:"status"` // in_progress, completed, incomplete
+	Error             *errorFields   `json:"error"`
+	IncompleteDetails *incomplete    `json:"incomplete_details"`
+	Instructions      *string        `json:"instructions"`
+	MaxOutputTokens   *int           `json:"max_output_tokens"`
+	Metadata          map[string]any `json:"metadata"`
+	Model             string         `json:"model"`
+	Output            []outputItem   `json:"output"`
+	ParallelToolCalls bool           `json:"parallel_tool_calls"`
+	Temperature       float32        `json:"temperature"`
+	TopP              float32        `json:"top_p"`
+	Store             bool           `json:"store"`
+	ToolChoice        string         `json:"tool_choice"`
+	Tools             []chat.Value   `json:"tools"`
+	Truncation        string         `json:"truncation"`
+	Usage             *responseUsage `json:"usage"`
+}
+
+type incomplete struct {
+	Reason string `json:"reason"` // max_output_tokens
+}
+
+// outputItem is a message or reasoning.
+type outputItem struct {
+	ID      string       `json:"id"`
+	Type    string       `json:"type"`
+	Status  string       `json:"status"`
+	Role    string       `json:"role,omitempty"`
+	Content []outputPart `json:"content"`
+	Summary *[]string    `json:"summary,omitempty"` // of reasoning: empty
+}
+
+// outputPart is the text of an item.
+type outputPart struct {
+	Type        string    `json:"type"` // output_text or reasoning_text
+	Text        string    `json:"text"`
+	Annotations *[]string `json:"annotations,omitempty"` // of output_text: empty
+}
+
+type responseUsage struct {
+	InputTokens   int              `json:"input_tokens"`
+	InputDetails  promptDetails    `json:"input_tokens_details"`
+	OutputTokens  int              `json:"output_tokens"`
+	OutputDetails completionDetail `json:"output_tokens_details"`
+	TotalTokens   int              `json:"total_tokens"`
+}
+
+// responding is a request on its way.
+type responding struct {
+	*chatting
+	responseBody
+	request *responseRequest
+}
+
+// responses serves POST /v1/responses.
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
+	q := new(responseRequest)
+	if err := readRequest(r, q); err != nil {
+		return err
+	}
+	asked := &chatRequest{MaxTokens: q.MaxOutputTokens, ReasoningEffort: q.Reasoning.Effort}
+	asked.Model, asked.samplingFields = q.Model, q.samplingFields
+	if q.Instructions != "" {
+		asked.Messages = []messageField{{Role: "system", Content: contentField{q.Instructions}}}
+	}
+	asked.Messages, asked.Kwargs = append(asked.Messages, q.Input.messages...), q.Kwargs
+	c, err := s.chat(r, asked)
+	if err != nil {
+		return err
+	}
+	defer c.all.Close()
+	a := &responding{chatting: c, request: q}
+	a.responseBody = a.empty(requestID(r.Context()))
+	if q.Stream {
+		return a.stream(w, r)
+	}
+	for b, err := range c.all.batches(r.Context(), 0) {
+		if err != nil {
+			return err
+		}
+		for i := range b.tokens {
+			c.add(&b.tokens[i])
+		}
+	}
+	for _, d := range c.answers[0].deltas {
+		a.put(d)
+	}
+	a.end()
+	return respond(w, &a.responseBody)
+}
+
+// empty is the response before the model has said anything.
+func (a *responding) empty(id string) responseBody {
+	q := a.request
+	p := a.engine.Sampling()
+	set(&p.Temperature, q.Temperature)
+	set(&p.TopP, q.TopP)
+	r := responseBody{
+		ID: "resp_" + id, Object: "response", CreatedAt: time.Now().Unix(), Status: "in_progress", Model: a.Models[0],
+		MaxOutputTokens: q.MaxOutputTokens, Metadata: map[string]any{}, Output: []outputItem{}, ParallelToolCalls: true,
+		Temperature: p.Temperature, TopP: p.TopP, ToolChoice: "auto", Tools: []chat.Value{}, Truncation: "disabled",
+	}
+	if q.Instructions != "" {
+		r.Instructions = &q.Instructions
+	}
+	for k, v := range q.Metadata.All() {
+		r.Metadata[k.(string)] = v
+	}
+	return r
+}
+
+// put adds text to the item that it belongs to, the last one or a new one.
+func (a *responding) put(d tools.Delta) (began bool) {
+	kind := outputItem{Type: "message", Role: "assistant", Content: []outputPart{{Type: "output_text", Annotations: &[]string{}}}}
+	prefix := "msg_"
+	if d.Kind == tools.Reasoning {
+		kind = outputItem{Type: "reasoning", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text"}}}
+		prefix = "rs_"
+	}
+	n := len(a.Output)
+	if n == 0 || a.Output[n-1].Type != kind.Type {
+		kind.ID = fmt.Sprintf("%s%s_%d", prefix, strings.TrimPrefix(a.ID, "resp_"), n)
+		kind.Status = "in_progress"
+		a.Output, began = append(a.Output, kind), true
+	}
+	a.Output[len(a.Output)-1].Content[0].Text += d.Text
+	return began
+}
+
+// end completes the response.
+func (a *responding) end() {
+	a.Status = "completed"
+	if a.answers[0].finish == "length" {
+		a.Status, a.IncompleteDetails = "incomplete", &incomplete{"max_output_tokens"}
+	}
+	for i := range a.Output {
+		a.Output[i].Status = "completed"
+	}
+	if n := len(a.Output); n > 0 {
+		a.Output[n-1].Status = a.Status
+	}
+	u := a.usage()
+	a.Usage = &responseUsage{
+		InputTokens: u.PromptTokens, InputDetails: u.PromptDetails, OutputTokens: u.CompletionTokens, OutputDetails: *u.Details, TotalTokens: u.TotalTokens,
+	}
+}
