@@ -47,6 +47,7 @@ func (e *Engine) ready() {
 	e.loop.seqs = make(map[uint64]*sequence)
 	e.loop.jobs, e.loop.quit, e.loop.done = make(chan job), make(chan struct{}), make(chan struct{})
 	e.loop.inbox.wake = make(chan struct{}, 1)
+	e.publish()
 }
 
 // stop ends the loop and waits for it. Further calls find it ended.

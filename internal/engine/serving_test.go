@@ -375,6 +375,9 @@ func TestWatchdog(t *testing.T) {
 // The table of requests tells of each what it is at.
 func TestRequests(t *testing.T) {
 	e := idle(t, testmodel.Family("llama"), Options{Threads: 1, MaxSeqs: 1})
+	if s := e.Stats(); s.CacheTokens != e.cache.Capacity() || s.CacheTokens == 0 {
+		t.Errorf("before the first step: %+v, want a cache of %d tokens", s, e.cache.Capacity())
+	}
 	submit(t, e, Request{Prompt: prompt(1, 40), Params: greedy(9), ID: "first", Key: "a"})
 	e.accept()
 	e.advance()
