@@ -2,12 +2,15 @@ package server
 
 import (
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -249,6 +252,24 @@ func TestConversations(t *testing.T) {
 		if diff := cmp.Diff(got.Tokens, asked.PromptTokenIDs); diff != "" {
 			t.Errorf("%v: %s", tc.q, diff)
 		}
+	}
+}
+
+// A model whose templates are for something else is no model for conversations,
+// and what a client is told has no path of the server's.
+func TestNoDefaultTemplate(t *testing.T) {
+	m := testmodel.New(testmodel.Family("llama"))
+	m.SetMetadata("tokenizer.chat_template", nil)
+	m.SetMetadata("tokenizer.chat_templates", []string{"rag", "cite"})
+	m.SetMetadata("tokenizer.chat_template.rag", "A")
+	m.SetMetadata("tokenizer.chat_template.cite", "B")
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := m.WriteGGUF(path); err != nil {
+		t.Fatal(err)
+	}
+	status, text := serveAt(t, path, Options{}).post(t, chatPath, sayHello)
+	if status != http.StatusBadRequest || !strings.Contains(text, "no default chat template") || strings.Contains(text, "gguf") {
+		t.Errorf("%d %s", status, text)
 	}
 }
 
