@@ -144,9 +144,9 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) (*htt
 	return response, sent, err
 }
 
-// ask sends request i and reads its answer. The error is errInterrupted or a
-// *failure.
-func (c *client) ask(run context.Context, purpose uint64, i int, r Request) (sent time.Time, a *answer, err error) {
+// ask sends request i and reads its answer; began is called when it has a
+// token. The error is errInterrupted or a *failure.
+func (c *client) ask(run context.Context, purpose uint64, i int, r Request, began func()) (sent time.Time, a *answer, err error) {
 	body := c.body(purpose, i, r)
 	ctx, cancel := context.WithTimeout(run, c.Timeout)
 	defer cancel()
@@ -164,7 +164,7 @@ func (c *client) ask(run context.Context, purpose uint64, i int, r Request) (sen
 		}
 	}
 	// A token may come in several chunks where a parser splits it.
-	a, err = readStream(response.Body, c.Endpoint, 4*r.Output+64)
+	a, err = readStream(response.Body, c.Endpoint, 4*r.Output+64, began)
 	switch _, known := errors.AsType[*failure](err); {
 	case known:
 		return sent, nil, err
