@@ -139,6 +139,10 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) (*htt
 	if c.APIKey != "" {
 		r.Header.Set("Authorization", "Bearer "+c.APIKey)
 	}
+	// An empty key is not sent: it says that a request may be repeated where the
+	// server closed a kept connection before it answered. llama.cpp's does after
+	// each stream, having promised to keep it.
+	r.Header["Idempotency-Key"] = nil
 	sent := time.Now()
 	response, err := c.http.Do(r)
 	return response, sent, err
