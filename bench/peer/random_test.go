@@ -145,7 +145,6 @@ func load(t *testing.T, path string, s shape) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	// It runs although it has no tokenizer.
 	_, err = bench.Run(context.Background(), e, bench.Options{Prefill: []int{4}, Contexts: []int{2}, Verify: []int{1}, Runs: 1})
 	if err != nil {
 		t.Error(err)
