@@ -68,7 +68,7 @@ func TestWriteRandom(t *testing.T) {
 				}
 				files[i], _ = os.ReadFile(path)
 				if i == 0 {
-					load(t, path, s)
+					opens(t, path, s)
 				}
 			}
 			if !bytes.Equal(files[0], files[1]) {
@@ -139,7 +139,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, path string, s shape) {
+func opens(t *testing.T, path string, s shape) {
 	e, err := engine.Open(context.Background(), path, engine.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)

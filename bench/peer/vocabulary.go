@@ -48,7 +48,7 @@ func vocabulary(n int) []checkpoint.Pair {
 func byteTokens() []string {
 	var tokens []string
 	next := rune(0x100)
-	for b := rune(0); b < 0x100; b++ {
+	for b := range rune(0x100) {
 		if b > ' ' && b < 0x7f || b > 0xa0 && b != 0xad {
 			tokens = append(tokens, string(b))
 			continue
