@@ -26,7 +26,7 @@ const usage = `usage: peer build [-dir DIR] [-sdist FILE]
        peer run -model LIST [-t LIST] [-rounds N] [-prefill LIST] [-decode N] [-depth LIST] [-verify LIST]
                 [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
        peer serve -model LIST [-t LIST] [-rounds N] [-streams N] [-requests N] [-input N] [-output N]
-                [-interfere LIST] [-beside N] [-beside-output N] [-prefix N]
+                [-interfere LIST] [-beside N] [-beside-output N] [-prefix N] [-builds LIST]
                 [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
 
 peer COMMAND -h says more. README.md beside the source says how to read the figures.`

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 )
@@ -26,6 +28,7 @@ func serveCommand(ctx context.Context, args []string) error {
 	f.IntVar(&s.beside, "beside", 4, "streams beside which long prompts come")
 	f.IntVar(&s.besideOutput, "beside-output", 768, "tokens of each, enough to outlast a prefill")
 	f.IntVar(&s.prefix, "prefix", 2048, "tokens of a common prefix; 0: not measured")
+	builds := f.String("builds", buildNames(settings), "llama.cpp's builds to measure; empty: Foretoken alone")
 	binary := f.String("foretoken", "", "the command to measure; by default built from this source")
 	more := f.String("args", "", "more flags of foretoken serve, between commas")
 	out := f.String("json", "", "where all figures are written")
@@ -43,6 +46,10 @@ func serveCommand(ctx context.Context, args []string) error {
 	if s.interfere, err = numbers("interfere", *interfere, 1); err != nil {
 		return err
 	}
+	chosen, err := chooseBuilds(split(*builds))
+	if err != nil {
+		return err
+	}
 	if s.requests == 0 {
 		s.requests = 2 * s.streams
 	}
@@ -57,7 +64,7 @@ func serveCommand(ctx context.Context, args []string) error {
 	}
 	var all []*servingComparison
 	for _, name := range split(*models) {
-		c := &servingComparison{model: l.find(name), loads: s.loads(), values: map[servingKey][]float64{}}
+		c := &servingComparison{model: l.find(name), loads: s.loads(), settings: chosen, values: map[servingKey][]float64{}}
 		if err := hasVocabulary(c.model); err != nil {
 			return err
 		}
@@ -83,6 +90,26 @@ func serveCommand(ctx context.Context, args []string) error {
 		}
 	}
 	return nil
+}
+
+// buildNames are names for chooseBuilds.
+func buildNames(settings []setting) string {
+	var names []string
+	for _, s := range settings {
+		names = append(names, strings.TrimPrefix(s.build, "build-"))
+	}
+	return strings.Join(names, ",")
+}
+
+func chooseBuilds(names []string) (chosen []setting, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(settings, func(s setting) bool { return s.build == "build-"+name })
+		if i < 0 {
+			return nil, fmt.Errorf("-builds %s: expected some of %s", name, buildNames(settings))
+		}
+		chosen = append(chosen, settings[i])
+	}
+	return chosen, nil
 }
 
 // hasVocabulary refuses a model whose tokens have no text: llama.cpp's server

@@ -24,10 +24,11 @@ type servingKey struct {
 
 // A servingComparison has all that was measured of servers of one model.
 type servingComparison struct {
-	model   string
-	threads int // of the round
-	loads   []load
-	values  map[servingKey][]float64 // a value a round
+	model    string
+	threads  int // of the round
+	loads    []load
+	settings []setting                // of llama.cpp
+	values   map[servingKey][]float64 // a value a round
 }
 
 // round lets each server do each load once, one server at a time; who is first
@@ -40,7 +41,7 @@ func (c *servingComparison) round(ctx context.Context, l llama, binary string, a
 				return c.measure(ctx, load, ourselves, s, err, number)
 			},
 		}
-		for _, setting := range settings {
+		for _, setting := range c.settings {
 			turns = append(turns, func() error {
 				s, err := startLlama(ctx, l, setting, c.model, c.threads, load.capacity)
 				return c.measure(ctx, load, setting.name, s, err, number)
@@ -81,12 +82,12 @@ type servingRow struct {
 	Figure  string  `json:"figure"`
 	Threads int     `json:"threads"`
 	Ours    float64 `json:"foretoken"`
-	Peer    float64 `json:"llama.cpp"` // of its better setting
-	Setting string  `json:"setting"`
-	Ratio   float64 `json:"ratio,omitempty"` // above 1: foretoken is better; 0: not compared
+	Peer    float64 `json:"llama.cpp,omitempty"` // of its better setting
+	Setting string  `json:"setting,omitempty"`   // empty: llama.cpp was not measured
+	Ratio   float64 `json:"ratio,omitempty"`     // above 1: foretoken is better; 0: not compared
 
 	Samples     []float64 `json:"samples"`
-	PeerSamples []float64 `json:"llama.cpp_samples"`
+	PeerSamples []float64 `json:"llama.cpp_samples,omitempty"`
 }
 
 func (c *servingComparison) rows() (rows []servingRow) {
@@ -95,14 +96,14 @@ func (c *servingComparison) rows() (rows []servingRow) {
 			for _, threads := range c.threadCounts(f.name) {
 				r := servingRow{Figure: f.name, Threads: threads, Samples: c.values[servingKey{ourselves, threads, f.name}]}
 				r.Ours = bench.Median(r.Samples)
-				for _, s := range settings {
+				for _, s := range c.settings {
 					samples := c.values[servingKey{s.name, threads, f.name}]
 					if v := bench.Median(samples); r.Setting == "" || (v > r.Peer) == f.higher {
 						r.Peer, r.Setting, r.PeerSamples = v, s.name, samples
 					}
 				}
 				switch {
-				case f.within:
+				case f.within || r.Setting == "":
 				case f.higher:
 					r.Ratio = r.Ours / r.Peer
 				default:
@@ -144,9 +145,13 @@ func (c *servingComparison) write(out io.Writer) {
 	name := strings.TrimSuffix(filepath.Base(c.model), ".gguf")
 	fmt.Fprintf(out, "| %s | threads | foretoken | llama.cpp | ratio |\n|---|---|---|---|---|\n", name)
 	for _, r := range c.rows() {
-		peer, ratio := significant(r.Peer), ""
-		if r.Setting != settings[0].name {
-			peer += ", " + r.Setting
+		var peer, ratio string
+		switch r.Setting {
+		case "":
+		case settings[0].name:
+			peer = significant(r.Peer)
+		default:
+			peer = significant(r.Peer) + ", " + r.Setting
 		}
 		if r.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", r.Ratio)

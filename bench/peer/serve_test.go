@@ -150,6 +150,7 @@ func TestServeErrors(t *testing.T) {
 		{"serve -model m -prefix -1", "no negative number"},
 		{"serve -model m -interfere 9,x", "-interfere 9,x: expected numbers of at least 1"},
 		{"serve -model m -t=", "a number of threads"},
+		{"serve -model m -builds openmp,cuda", "-builds cuda: expected some of openmp,threads"},
 		{"serve -model none.gguf -foretoken " + dir + "/foretoken", "none.gguf"},
 		{"serve -model " + mute + " -foretoken " + dir + "/foretoken", "its tokens have no text"},
 		{"serve -model " + broken + " -foretoken " + dir + "/foretoken", "exit status 1\nno such model"},
@@ -230,9 +231,9 @@ func TestLoads(t *testing.T) {
 // says that Foretoken is better.
 func TestServingRows(t *testing.T) {
 	c := servingComparison{
-		model:  "some/model.gguf",
-		loads:  []load{{figures: []servingFigure{{name: "speed", higher: true}, {name: "time"}, {name: "times", within: true}}}},
-		values: map[servingKey][]float64{},
+		model:    "some/model.gguf",
+		loads:    []load{{figures: []servingFigure{{name: "speed", higher: true}, {name: "time"}, {name: "times", within: true}}}},
+		settings: settings, values: map[servingKey][]float64{},
 	}
 	for setting, medians := range map[string][]float64{ourselves: {300, 20, 2.5}, settings[0].name: {100, 50, 40}, settings[1].name: {120, 55.5, 41}} {
 		for i, f := range c.loads[0].figures {
@@ -249,5 +250,9 @@ func TestServingRows(t *testing.T) {
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	c.settings = nil
+	if got := c.rows()[1]; got.Ours != 20 || got.Peer != 0 || got.Ratio != 0 {
+		t.Errorf("without llama.cpp: %+v", got)
 	}
 }
