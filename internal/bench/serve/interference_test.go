@@ -131,3 +131,26 @@ func TestInterferenceBegins(t *testing.T) {
 		}
 	}
 }
+
+// Until all streams run, gaps are of their own prefill and count for neither;
+// a prefill that has not ended goes on.
+func TestGapsBeforeAndAfter(t *testing.T) {
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * step) }
+	n := &interference{began: at(100), spans: []span{{at(200), at(300)}, {at(400), time.Time{}}}}
+	n.count(&answer{first: at(20), gaps: []time.Duration{
+		79 * step, // to 99
+		2 * step,  // 101: it began before
+		9 * step,  // 110: apart
+		90 * step, // 200: apart, to when a prefill begins
+		30 * step, // 230
+		70 * step, // 300: to its end
+		50 * step, // 350: apart
+		60 * step, // 410
+		20 * step, // 430
+	}})
+	if n.apart.len() != 3 || n.apart.high != 90*step || n.during.len() != 4 || n.during.high != 70*step || n.during.low != 20*step {
+		t.Errorf("%d gaps apart up to %v, %d during of %v to %v; want 3 up to 90ms, 4 of 20ms to 70ms",
+			n.apart.len(), n.apart.high, n.during.len(), n.during.low, n.during.high)
+	}
+}
