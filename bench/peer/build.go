@@ -55,17 +55,20 @@ func (l llama) tool(s setting, name string) string { return filepath.Join(l.buil
 func (l llama) models() string                     { return filepath.Join(l.dir, "models") }
 func (l llama) model(name string) string           { return filepath.Join(l.models(), name+".gguf") }
 
-// The tools of a build: two of llama.cpp's, and verifySource.
+// The tools of a build: three of llama.cpp's, and verifySource.
 const (
 	benchTool    = "llama-bench"
 	quantizeTool = "llama-quantize"
+	serverTool   = "llama-server"
 	verifyTool   = "foretoken-verify"
 )
 
 // built says what to do when a build is missing.
 func (l llama) built() error {
 	for _, s := range settings {
-		if _, err := os.Stat(l.tool(s, verifyTool)); err != nil { // the last to be built
+		_, err1 := os.Stat(l.tool(s, serverTool)) // which earlier builds lack
+		_, err2 := os.Stat(l.tool(s, verifyTool)) // the last to be built
+		if errors.Join(err1, err2) != nil {
 			return fmt.Errorf("%s: llama.cpp is not built: go run ./bench/peer build", filepath.Join(l.dir, release))
 		}
 	}
@@ -190,15 +193,18 @@ func extractFile(path string, r io.Reader, mode fs.FileMode) error {
 // without what is not needed.
 func (l llama) compile(ctx context.Context, s setting) error {
 	build := l.build(s)
-	configure := append([]string{"-S", l.source(), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_OPENSSL=OFF"}, s.cmake...)
-	for _, part := range []string{"TESTS", "EXAMPLES", "SERVER", "APP"} {
+	configure := append([]string{
+		"-S", l.source(), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_OPENSSL=OFF",
+		"-DLLAMA_BUILD_SERVER=ON", "-DLLAMA_USE_PREBUILT_UI=OFF",
+	}, s.cmake...)
+	for _, part := range []string{"TESTS", "EXAMPLES", "UI", "APP"} {
 		configure = append(configure, "-DLLAMA_BUILD_"+part+"=OFF")
 	}
 	if err := do(ctx, l.dir, "cmake", configure...); err != nil {
 		return err
 	}
 	if err := do(ctx, l.dir, "cmake", "--build", build, "--parallel", fmt.Sprint(runtime.NumCPU()),
-		"--target", benchTool, quantizeTool); err != nil {
+		"--target", benchTool, quantizeTool, serverTool); err != nil {
 		return err
 	}
 	source := filepath.Join(build, "verify.c")

@@ -5,6 +5,7 @@
 //	go run ./bench/peer build
 //	go run ./bench/peer model -shape qwen3-0.6b -type q8_0,q4_0
 //	go run ./bench/peer run -model qwen3-0.6b-q8_0,qwen3-0.6b-q4_0
+//	go run ./bench/peer serve -model qwen3-0.6b-q8_0
 package main
 
 import (
@@ -23,6 +24,9 @@ import (
 const usage = `usage: peer build [-dir DIR] [-sdist FILE]
        peer model -shape NAME [-layers N] [-type LIST] [-o DIR] [-dir DIR]
        peer run -model LIST [-t LIST] [-rounds N] [-prefill LIST] [-decode N] [-depth LIST] [-verify LIST]
+                [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
+       peer serve -model LIST [-t LIST] [-rounds N] [-streams N] [-requests N] [-input N] [-output N]
+                [-interfere LIST] [-beside N] [-beside-output N] [-prefix N] [-builds LIST]
                 [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
 
 peer COMMAND -h says more. README.md beside the source says how to read the figures.`
@@ -50,6 +54,8 @@ func command(ctx context.Context, args []string) error {
 		return modelCommand(ctx, args[1:])
 	case "run":
 		return runCommand(ctx, args[1:])
+	case "serve":
+		return serveCommand(ctx, args[1:])
 	}
 	return fmt.Errorf("command %q\n%s", args[0], usage)
 }

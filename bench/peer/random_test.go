@@ -68,7 +68,7 @@ func TestWriteRandom(t *testing.T) {
 				}
 				files[i], _ = os.ReadFile(path)
 				if i == 0 {
-					load(t, path, s)
+					opens(t, path, s)
 				}
 			}
 			if !bytes.Equal(files[0], files[1]) {
@@ -139,13 +139,12 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, path string, s shape) {
+func opens(t *testing.T, path string, s shape) {
 	e, err := engine.Open(context.Background(), path, engine.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	// It runs although it has no tokenizer.
 	_, err = bench.Run(context.Background(), e, bench.Options{Prefill: []int{4}, Contexts: []int{2}, Verify: []int{1}, Runs: 1})
 	if err != nil {
 		t.Error(err)

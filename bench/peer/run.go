@@ -123,7 +123,11 @@ func writeResults(path string, all []*comparison) error {
 	for _, c := range all {
 		results = append(results, result{c.model, c.machine, c.features, c.rows()})
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
+	return writeJSON(path, results)
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}

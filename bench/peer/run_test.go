@@ -35,6 +35,8 @@ func stand(name string, args []string) {
 	case strings.Contains(line, "broken"):
 		fmt.Fprintln(os.Stderr, "no such model")
 		os.Exit(1)
+	case name == "llama-server" || strings.HasPrefix(line, "serve "):
+		standServer(name, args)
 	case name == "foretoken":
 		json.NewEncoder(os.Stdout).Encode(bench.Report{
 			Prefill: []bench.Prefill{{Tokens: 64, TokS: 300}},
@@ -67,7 +69,7 @@ func setup(t *testing.T) (dir string, commands func() []string) {
 	tools := []string{filepath.Join(dir, "foretoken")}
 	for _, s := range settings {
 		os.MkdirAll(filepath.Join(l.build(s), "bin"), 0o755)
-		tools = append(tools, l.tool(s, benchTool), l.tool(s, verifyTool))
+		tools = append(tools, l.tool(s, benchTool), l.tool(s, verifyTool), l.tool(s, serverTool))
 	}
 	for _, tool := range tools {
 		if err := os.Symlink(self, tool); err != nil {

@@ -90,14 +90,13 @@ func (s shape) queryRank() int {
 	return s.mla.query
 }
 
-// metadata are the keys that llama.cpp's converter writes. The vocabulary has
-// a size and no words, which is enough to compute with token ids.
+// metadata are the keys that llama.cpp's converter writes.
 func (s shape) metadata(name string) []checkpoint.Pair {
 	pairs := []checkpoint.Pair{
 		{Key: "general.architecture", Value: s.arch},
 		{Key: "general.name", Value: name + " with random weights"},
-		{Key: "tokenizer.ggml.model", Value: "no_vocab"},
 	}
+	pairs = append(pairs, vocabulary(s.vocab)...)
 	add := func(key string, value any) {
 		if n, ok := value.(int); ok {
 			value = uint32(n)

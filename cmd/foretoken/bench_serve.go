@@ -26,6 +26,7 @@ type benchServeCmd struct {
 	InputLen    serve.Range `placeholder:"N" env:"INPUT_LEN" default:"512" help:"Tokens of a prompt, by default 512. 100-900: drawn for each request."`
 	OutputLen   serve.Range `placeholder:"N" env:"OUTPUT_LEN" default:"128" help:"Tokens to generate, by default 128, or a range."`
 	PrefixLen   int         `placeholder:"N" env:"PREFIX_LEN" help:"Tokens that all prompts begin with, added to their lengths."`
+	Interfere   int         `placeholder:"N" env:"INTERFERE" help:"Meanwhile, send prompts of N tokens one after another, to see what their prefill does to the other requests."`
 	Trace       string      `placeholder:"FILE" env:"TRACE" help:"A trace that says arrivals, lengths and common prefixes: Azure's CSV, or Mooncake's JSON lines."`
 	TimeScale   float64     `placeholder:"X" env:"TIME_SCALE" default:"1" help:"Multiplies the time between arrivals of a trace. 0: all arrive at once."`
 	LengthScale float64     `placeholder:"X" env:"LENGTH_SCALE" default:"1" help:"Multiplies the lengths of a trace."`
@@ -59,6 +60,7 @@ Ctrl-C reports what has ended. docs/benchmarking.md describes each figure and fi
 
     foretoken bench serve --concurrency 16 --input-len 512 --output-len 128
     foretoken bench serve --request-rate 4 --input-len 100-900 --goodput ttft:200 tpot:50 --html report.html
+    foretoken bench serve --concurrency 4 --num-prompts 4 --output-len 1000 --interfere 4096
     foretoken bench serve --trace mooncake.jsonl --limit 200 --time-scale 2 --length-scale 0.1 --json`
 }
 
@@ -131,7 +133,7 @@ func (c *benchServeCmd) Run(ctx context.Context) error {
 func (c *benchServeCmd) options() (serve.Options, error) {
 	o := serve.Options{
 		BaseURL: c.BaseURL, Endpoint: serve.Completions, Model: c.Model, APIKey: c.APIKey, Timeout: c.Timeout,
-		Requests: c.NumPrompts, Input: c.InputLen, Output: c.OutputLen, Prefix: c.PrefixLen,
+		Requests: c.NumPrompts, Input: c.InputLen, Output: c.OutputLen, Prefix: c.PrefixLen, Interfere: c.Interfere,
 		TimeScale: c.TimeScale, LengthScale: c.LengthScale, Rate: c.RequestRate, Concurrency: c.Concurrency,
 		Text: c.Text, TokenIDs: c.TokenIDs, Seed: c.Seed, IgnoreEOS: c.IgnoreEOS, Warmups: c.Warmups, Goodput: c.Goodput.Limits,
 	}

@@ -139,14 +139,18 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) (*htt
 	if c.APIKey != "" {
 		r.Header.Set("Authorization", "Bearer "+c.APIKey)
 	}
+	// An empty key is not sent: it says that a request may be repeated where the
+	// server closed a kept connection before it answered. llama.cpp's does after
+	// each stream, having promised to keep it.
+	r.Header["Idempotency-Key"] = nil
 	sent := time.Now()
 	response, err := c.http.Do(r)
 	return response, sent, err
 }
 
-// ask sends request i and reads its answer. The error is errInterrupted or a
-// *failure.
-func (c *client) ask(run context.Context, purpose uint64, i int, r Request) (sent time.Time, a *answer, err error) {
+// ask sends request i and reads its answer; began is called when it has a
+// token. The error is errInterrupted or a *failure.
+func (c *client) ask(run context.Context, purpose uint64, i int, r Request, began func()) (sent time.Time, a *answer, err error) {
 	body := c.body(purpose, i, r)
 	ctx, cancel := context.WithTimeout(run, c.Timeout)
 	defer cancel()
@@ -164,7 +168,7 @@ func (c *client) ask(run context.Context, purpose uint64, i int, r Request) (sen
 		}
 	}
 	// A token may come in several chunks where a parser splits it.
-	a, err = readStream(response.Body, c.Endpoint, 4*r.Output+64)
+	a, err = readStream(response.Body, c.Endpoint, 4*r.Output+64, began)
 	switch _, known := errors.AsType[*failure](err); {
 	case known:
 		return sent, nil, err

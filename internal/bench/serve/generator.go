@@ -11,6 +11,7 @@ type generator struct {
 	*client
 	requests []Request
 	start    time.Time
+	long     *interference // nil: none
 
 	mu      sync.Mutex
 	records []record
@@ -30,6 +31,11 @@ type record struct {
 
 // run sends all requests, unless ctx ends before, and waits for their answers.
 func (g *generator) run(ctx context.Context) {
+	g.start = time.Now()
+	if g.Interfere > 0 {
+		g.long = g.interfere(ctx)
+		defer g.long.stop()
+	}
 	slots := make(chan struct{}, g.slots())
 	due := time.NewTimer(0)
 	defer due.Stop()
@@ -67,7 +73,11 @@ func (g *generator) slots() int {
 
 // record sends request i and times its answer, which is nil where it failed.
 func (g *generator) record(ctx context.Context, i int, r Request) (record, *answer) {
-	sent, a, err := g.ask(ctx, drawPrompt, i, r)
+	began := func() {}
+	if g.long != nil {
+		began = g.long.token
+	}
+	sent, a, err := g.ask(ctx, drawPrompt, i, r, began)
 	rec := record{due: r.At, sent: sent.Sub(g.start), err: err}
 	if err != nil {
 		rec.end = time.Since(g.start)
@@ -89,6 +99,9 @@ func (g *generator) keep(r record, a *answer) {
 	if a != nil {
 		for _, gap := range a.gaps {
 			g.gaps.add(gap)
+		}
+		if g.long != nil {
+			g.long.count(a)
 		}
 	}
 	if g.Progress != nil {

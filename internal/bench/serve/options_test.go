@@ -31,6 +31,7 @@ func TestOptionErrors(t *testing.T) {
 		{"prefix", func(o *Options) { o.Prefix = -1 }, "prefix of -1 tokens"},
 		{"concurrency", func(o *Options) { o.Concurrency = -1 }, "concurrency -1"},
 		{"warm-ups", func(o *Options) { o.Warmups = -1 }, "-1 warm-ups"},
+		{"interference", func(o *Options) { o.Interfere = -1 }, "interference of prompts of -1 tokens: expected at most 1048576"},
 		{"token ids", func(o *Options) { o.TokenIDs = Range{10, 5} }, "token ids of 10-5"},
 		{"extra", func(o *Options) { o.Extra = map[string]json.RawMessage{"prompt": nil} }, `extra field "prompt": it is part of what is measured`},
 		{"no JSON", func(o *Options) { o.Extra = map[string]json.RawMessage{"x": json.RawMessage("{")} }, "extra fields: "},

@@ -46,6 +46,7 @@ const (
 	drawBlock
 	drawPrompt
 	drawWarmup
+	drawInterference
 )
 
 // source is the sequence of random numbers for one purpose and, where it has

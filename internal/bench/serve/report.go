@@ -47,6 +47,8 @@ type Report struct {
 	E2E   *Summary `json:"e2e_ms"`   // from sending a request to the last token
 	Delay *Summary `json:"delay_ms"` // from arrival to sending; of all that were sent; null in a closed loop
 
+	Interference *Interference `json:"interference,omitempty"` // where there was any
+
 	plots []plot
 	busy  []float64 // requests that run, on average over equal parts of the duration
 }
@@ -63,6 +65,7 @@ type Load struct {
 	Input       string  `json:"input_len,omitempty"` // without a trace
 	Output      string  `json:"output_len,omitempty"`
 	Prefix      int     `json:"prefix_len"`
+	Interfere   int     `json:"interfere_len,omitempty"`
 	Prompts     string  `json:"prompts"` // "tokens" or "text"
 	IgnoreEOS   bool    `json:"ignore_eos"`
 	Seed        uint64  `json:"seed"`
@@ -133,6 +136,9 @@ func (g *generator) report() *Report {
 			r.plots = append(r.plots, newPlot(v.name, v.distribution))
 		}
 	}
+	if g.long != nil {
+		r.Interference = g.long.report()
+	}
 	if r.Load.Arrivals != closedLoop { // where what arrives is made to wait
 		r.Delay = summarise(newSamples(delay))
 	}
@@ -163,7 +169,7 @@ const (
 
 func (g *generator) load() Load {
 	l := Load{
-		Arrivals: atOnce, Concurrency: g.Concurrency, Requests: len(g.requests), Prefix: g.Prefix, Prompts: "tokens",
+		Arrivals: atOnce, Concurrency: g.Concurrency, Requests: len(g.requests), Prefix: g.Prefix, Interfere: g.Interfere, Prompts: "tokens",
 		IgnoreEOS: g.IgnoreEOS, Seed: g.Seed,
 	}
 	switch {

@@ -19,7 +19,7 @@ import (
 
 // example is a report of three requests, one of which failed, and one of which
 // has no usage.
-func example() *Report {
+func example() *generator {
 	o := options(nil)
 	o.Model, o.Rate, o.Seed = "a <b>model</b>", 2, 9
 	o.Goodput = Limits{TTFT: 300}
@@ -36,12 +36,12 @@ func example() *Report {
 	for _, gap := range []int{750, 850, 850, 850} {
 		g.gaps.add(time.Duration(gap) * step)
 	}
-	return g.report()
+	return g
 }
 
 func TestTable(t *testing.T) {
 	var got strings.Builder
-	if err := example().WriteTable(&got); err != nil {
+	if err := example().report().WriteTable(&got); err != nil {
 		t.Fatal(err)
 	}
 	want := `requests            2 completed, 1 failed; interrupted: 1 given up, 1 not sent
@@ -62,6 +62,34 @@ delay  376   1.50    649   1051  1455  1500
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+// With long prompts between, what they did follows.
+func TestTableOfInterference(t *testing.T) {
+	g := example()
+	g.Interfere = 4096
+	g.long = &interference{ttft: []time.Duration{8000 * step, 9000 * step}, err: failuref("400", "too long")}
+	g.long.during.add(60 * step)
+	g.long.apart.add(25 * step)
+	report := g.report()
+	var got strings.Builder
+	if err := report.WriteTable(&got); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nlong prompts        2 of 4096 tokens, during which p99 of ITL is 2.40 times as long; then 400: too long\n",
+		"\nTTFT, long prompts   8500  8500    500   8900  8990  9000\n",
+		"\nITL during these     60.0  60.0",
+		"\nITL apart from them  25.0  25.0",
+	} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("table:\n%s\nwant %s", got.String(), want)
+		}
+	}
+	var page strings.Builder
+	if err := report.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "long prompts between</th><td>4096") {
+		t.Errorf("page (%v):\n%s", err, page.String())
 	}
 }
 
@@ -120,7 +148,7 @@ func TestConcurrency(t *testing.T) {
 // The page is complete in itself, and what the server said is only text in it.
 func TestHTML(t *testing.T) {
 	var page bytes.Buffer
-	if err := example().WriteHTML(&page); err != nil {
+	if err := example().report().WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	text := page.String()

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -276,7 +277,9 @@ func TestHostileServers(t *testing.T) {
 					}
 					c.answer(w)
 				})
-				got, err := Run(t.Context(), options(start(t, s)))
+				o := options(start(t, s))
+				o.Model = "m" // the first request is the first on its connection
+				got, err := Run(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -292,6 +295,42 @@ func TestHostileServers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that closes each connection when a second request comes is no
+// reason for that to fail: it is sent on another.
+func TestKeptConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		defer p.Close()
+		connections := 0
+		go func() {
+			for {
+				conn, err := p.Accept()
+				if err != nil {
+					return
+				}
+				connections++
+				in := bufio.NewReader(conn)
+				if r, err := http.ReadRequest(in); err == nil {
+					io.Copy(io.Discard, r.Body)
+					const stream = "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n"
+					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(stream), stream)
+					in.Peek(1)
+				}
+				conn.Close()
+			}
+		}()
+		o := options(&http.Transport{DialContext: p.dial})
+		o.Model, o.Requests = "m", 4
+		got, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Completed != 4 || connections != 4 {
+			t.Errorf("%d completed on %d connections, want 4 on as many; errors: %v", got.Completed, connections, got.Errors)
+		}
+	})
 }
 
 func TestNoServer(t *testing.T) {

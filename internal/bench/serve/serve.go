@@ -39,6 +39,11 @@ type Options struct {
 	// start it makes a closed loop. 0: no bound.
 	Concurrency int
 
+	// Interfere is the length of prompts that come one after another while the
+	// load runs, each for a single token, to see what their prefill does to it. They
+	// count neither as requests nor for Concurrency. 0: none come.
+	Interfere int
+
 	Text      bool  // prompts of English words instead of token ids; chats have no other
 	TokenIDs  Range // that prompts are made of
 	Seed      uint64
@@ -93,6 +98,9 @@ func (o *Options) Check() error {
 		return fmt.Errorf("prefix of %d tokens, concurrency %d, %d warm-ups: expected no negative number, and a prefix of at most %d",
 			o.Prefix, o.Concurrency, o.Warmups, maxTokens)
 	}
+	if o.Interfere < 0 || o.Interfere > maxTokens {
+		return fmt.Errorf("interference of prompts of %d tokens: expected at most %d", o.Interfere, maxTokens)
+	}
 	if r := o.TokenIDs; !o.text() && (r.Min < 0 || r.Max < r.Min || r.Max > math.MaxInt32) {
 		return fmt.Errorf("token ids of %v: expected a range of numbers that a vocabulary has", r)
 	}
@@ -130,11 +138,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for i := range o.Warmups {
 		r := plan.Requests[i%len(plan.Requests)]
 		r.Blocks = nil // nothing that will count is cached before
-		if _, _, err := c.ask(ctx, drawWarmup, i, r); err != nil {
+		if _, _, err := c.ask(ctx, drawWarmup, i, r, func() {}); err != nil {
 			return nil, fmt.Errorf("warm-up: %w", err)
 		}
 	}
-	g := &generator{client: c, requests: plan.Requests, start: time.Now()}
+	g := &generator{client: c, requests: plan.Requests}
 	g.run(ctx)
 	return g.report(), ctx.Err()
 }

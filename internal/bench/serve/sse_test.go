@@ -134,7 +134,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		// What a client makes of it is an answer or an error, never a panic.
 		for _, endpoint := range []Endpoint{Completions, Chat} {
-			a, err := readStream(bytes.NewReader(stream), endpoint, 10)
+			a, err := readStream(bytes.NewReader(stream), endpoint, 10, func() {})
 			if a == nil || err == nil && (len(a.gaps) != max(0, a.chunks-1) || a.tokens() < 0) {
 				t.Errorf("%s: %+v, %v", endpoint, a, err)
 			}

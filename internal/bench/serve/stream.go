@@ -44,8 +44,9 @@ type chunk struct {
 }
 
 // readStream reads a stream to [DONE] or its end. most bounds the chunks with
-// tokens. Errors other than *failure are those of r.
-func readStream(r io.Reader, endpoint Endpoint, most int) (*answer, error) {
+// tokens; began is called at the first. Errors other than *failure are those of
+// r.
+func readStream(r io.Reader, endpoint Endpoint, most int, began func()) (*answer, error) {
 	in := newEventReader(r)
 	a := &answer{}
 	for {
@@ -86,6 +87,7 @@ func readStream(r io.Reader, endpoint Endpoint, most int) (*answer, error) {
 		}
 		if a.chunks == 1 {
 			a.first = now
+			began()
 		} else {
 			a.gaps = append(a.gaps, now.Sub(a.last))
 		}

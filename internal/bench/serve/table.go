@@ -16,10 +16,11 @@ func (r *Report) WriteTable(out io.Writer) error {
 	for _, line := range r.lines() {
 		fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
 	}
-	if r.TTFT != nil {
+	latencies := r.latencies()
+	if len(latencies) > 0 {
 		fmt.Fprint(w, "\nms\tmean\tmedian\tstd\tp90\tp99\tmax\n")
 	}
-	for _, l := range r.latencies() {
+	for _, l := range latencies {
 		fmt.Fprint(w, l.Name)
 		for _, v := range l.Values() {
 			fmt.Fprintf(w, "\t%s", v)
@@ -44,6 +45,9 @@ func (r *Report) lines() [][2]string {
 	}
 	if g := r.Goodput; g != nil {
 		lines = append(lines, [2]string{"goodput", fmt.Sprintf("%s requests/s, %.1f%% within %s ms", significant(g.RequestThroughput), 100*g.Share, g.Limits)})
+	}
+	if n := r.Interference; n != nil {
+		lines = append(lines, [2]string{"long prompts", n.line(r.Load.Interfere)})
 	}
 	if r.Completed > 0 {
 		lines = append(lines, [2]string{"tokens are counted", r.counting()})
@@ -73,6 +77,7 @@ func (l Load) lines() [][2]string {
 	add("input tokens", l.Input)
 	add("output tokens", l.Output)
 	add("common prefix", strconv.Itoa(l.Prefix))
+	add("long prompts between", strconv.Itoa(l.Interfere))
 	add("prompts of", l.Prompts)
 	add("ignore_eos", strconv.FormatBool(l.IgnoreEOS))
 	add("seed", strconv.FormatUint(l.Seed, 10))
@@ -98,6 +103,9 @@ type latency struct {
 // latencies are those that were measured.
 func (r *Report) latencies() []latency {
 	all := []latency{{"TTFT", r.TTFT}, {"TPOT", r.TPOT}, {"ITL", r.ITL}, {"E2E", r.E2E}, {"delay", r.Delay}}
+	if n := r.Interference; n != nil {
+		all = append(all, latency{"TTFT, long prompts", n.TTFT}, latency{"ITL during these", n.During}, latency{"ITL apart from them", n.Apart})
+	}
 	return slices.DeleteFunc(all, func(l latency) bool { return l.Summary == nil })
 }
 
