@@ -27,7 +27,7 @@ func (a *testAPI) send(t *testing.T, method, path, body string, header ...string
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", bearer)
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (a *testAPI) begin(t *testing.T, header ...string) (stop func()) {
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err == nil && response.StatusCode != 200 {
 		err = errors.New(response.Status)
 	}
