@@ -22,6 +22,7 @@ test:
 
 lint:
 	$(GOLANGCI) run
+	$(GOLANGCI) run --build-tags realmodel ./internal/engine
 	cd tools && $(GOLANGCI) run --build-tags realmodel
 	cd internal/kernel/gen && $(GOLANGCI) run --enable-only errorlint,govet,ineffassign,misspell,modernize,unused
 
@@ -79,8 +80,10 @@ oracle:
 
 # Real models, fetched by `foretoken pull`, against the oracle: about 350 MB
 # of downloads and ten minutes. FORETOKEN_REALMODEL_HOME keeps the downloads.
+realmodel: export FORETOKEN_REALMODEL_HOME ?= $(abspath $(DIST))/realmodel
 realmodel: oracle
 	cd tools && go test -tags realmodel -count=1 -timeout 60m -v ./realmodel
+	go test -tags realmodel -count=1 -run RealModel -v ./internal/engine
 
 clean:
 	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules

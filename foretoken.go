@@ -66,6 +66,8 @@ import (
 //
 // And who is told:
 //
+//	Seed            uint64 // of requests that say none; 0: drawn anew for each
+//	ChatTemplate    string // source of a template, in place of the model's own
 //	Progress        func(done, total int64) // bytes of the model prepared; may be nil
 //	Log             *slog.Logger  // nil: nothing is logged
 //	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s

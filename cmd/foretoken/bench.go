@@ -54,7 +54,7 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.open(ctx, path, c.dtypeFlags)
+	e, err := c.open(ctx, path, c.options(c.dtypeFlags))
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *benchCmd) Run(ctx context.Context) error {
 	}
 	if o.Contexts == nil {
 		o.Contexts = []int{0, 2048}
-		if o.Fits(e.MaxModelLen()) != nil {
+		if o.Fits(e) != nil {
 			o.Contexts = []int{0}
 		}
 	}

@@ -40,6 +40,7 @@ type description struct {
 	Types            []typeShare  `json:"types"` // the largest first
 	CachePerToken    int          `json:"cache_bytes_per_token"`
 	CachePerSequence int          `json:"cache_bytes_per_sequence,omitempty"` // beside that
+	roundable        bool         // the cache may be q8_0
 	Memory           []memoryNeed `json:"memory"`
 	Files            []fileSize   `json:"files"`
 }
@@ -78,6 +79,7 @@ func (d *description) read(e *engine.Engine) error {
 	d.weights(c, config)
 	layers := config.Cache()
 	d.CachePerToken, d.CachePerSequence = kvcache.BytesPerToken(layers, cacheType), kvcache.BytesPerSequence(layers, cacheType)
+	d.roundable = kvcache.CheckType(layers, tensor.Q8_0) == nil
 	for _, n := range []int{min(2048, d.Context), d.Context} {
 		need := memoryNeed{n, d.WeightBytes + int64(n)*int64(d.CachePerToken) + int64(d.CachePerSequence)}
 		if !slices.Contains(d.Memory, need) {

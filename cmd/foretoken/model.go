@@ -11,6 +11,7 @@ import (
 
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/model/moe"
 )
 
 // engineFlags say how a model runs.
@@ -43,20 +44,21 @@ func (f engineFlags) Validate() error {
 func (f engineFlags) options(d dtypeFlags) engine.Options {
 	return engine.Options{
 		Threads: f.Threads, MaxModelLen: f.MaxModelLen, DType: d.DType, KVCacheDType: d.KVCacheDType, Quantize: f.Quantize,
-		ExpertMemory: int64(f.ExpertMemory), MLA: f.MLA, RoundCache: f.RoundCache,
+		ExpertMemory: f.ExpertMemory.bytes, MLA: f.MLA, RoundCache: f.RoundCache,
 	}
 }
 
-func (f engineFlags) open(ctx context.Context, path string, d dtypeFlags) (*engine.Engine, error) {
-	return open(ctx, path, f.options(d))
-}
-
-// open loads a model and shows how far it has come.
-func open(ctx context.Context, path string, o engine.Options) (*engine.Engine, error) {
+// open loads a model, as o says beyond f, and shows how far it has come.
+func (f engineFlags) open(ctx context.Context, path string, o engine.Options) (*engine.Engine, error) {
 	var p progress
 	defer p.end()
 	o.Progress = func(done, total int64) { p.step("loading", done, total) }
-	return engine.Open(ctx, path, o)
+	e, err := engine.Open(ctx, path, o)
+	if few := (*moe.MemoryError)(nil); errors.As(err, &few) {
+		n := f.ExpertMemory
+		return nil, fmt.Errorf("--expert-memory %s: expected at least %s, which holds one expert of each form", n.text, n.atLeast(few.Least))
+	}
+	return e, err
 }
 
 // locate returns the path of a model: a path that exists, or that of a pulled

@@ -181,7 +181,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if o.ChatTemplate, err = c.Template.read(); err != nil {
 		return err
 	}
-	e, err := open(ctx, path, o)
+	e, err := c.open(ctx, path, o)
 	if err != nil {
 		return err
 	}

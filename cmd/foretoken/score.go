@@ -62,7 +62,7 @@ func (c *scoreCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.open(ctx, path, dtypeFlags{c.DType, c.KVCacheDType})
+	e, err := c.open(ctx, path, c.options(dtypeFlags{c.DType, c.KVCacheDType}))
 	if err != nil {
 		return err
 	}

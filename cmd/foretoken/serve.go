@@ -122,7 +122,7 @@ func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string) (*e
 		return nil, err
 	}
 	log.Info("loading", "model", model, "path", path)
-	return open(ctx, path, o)
+	return c.open(ctx, path, o)
 }
 
 // engine is how the model runs.

@@ -107,7 +107,7 @@ func (f limitFlags) Validate() error {
 
 func (f limitFlags) limits() server.Limits {
 	return server.Limits{
-		Body: int64(f.MaxRequestBytes), Prompt: f.MaxPromptTokens, Output: f.MaxOutputTokens, Concurrent: f.MaxConcurrentRequests,
+		Body: f.MaxRequestBytes.bytes, Prompt: f.MaxPromptTokens, Output: f.MaxOutputTokens, Concurrent: f.MaxConcurrentRequests,
 		FirstToken: f.FirstTokenTimeout, Total: f.RequestTimeout, Ping: f.PingInterval, Stall: f.StallTimeout,
 	}
 }
@@ -148,6 +148,6 @@ type cacheFlags struct {
 }
 
 func (f cacheFlags) set(o *engine.Options) {
-	o.KVCacheMemory, o.PageSize, o.NoPrefixCache = int64(f.KVCacheMemory), f.PageSize, !f.EnablePrefixCaching
+	o.KVCacheMemory, o.PageSize, o.NoPrefixCache = f.KVCacheMemory.bytes, f.PageSize, !f.EnablePrefixCaching
 	o.EvictionPolicy, o.PrefixCacheDir = f.RadixEvictionPolicy, f.PrefixCacheDir
 }

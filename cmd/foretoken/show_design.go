@@ -109,7 +109,11 @@ func (d *description) printCache(row row) {
 	if d.CachePerSequence > 0 {
 		rings = fmt.Sprintf("; %s a sequence", pull.ByteSize(int64(d.CachePerSequence)))
 	}
-	row("cache", "%s a token in 16 bits, twice that in f32, about half in q8_0%s", pull.ByteSize(int64(d.CachePerToken)), rings)
+	half := ""
+	if d.roundable {
+		half = ", about half in q8_0"
+	}
+	row("cache", "%s a token in 16 bits, twice that in f32%s%s", pull.ByteSize(int64(d.CachePerToken)), half, rings)
 	for _, s := range d.Cache {
 		size := fmt.Sprintf("%.5g B a token", s.BytesPerToken)
 		if s.BytesPerSequence > 0 {

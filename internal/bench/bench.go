@@ -40,7 +40,7 @@ func Run(ctx context.Context, e *engine.Engine, o Options) (report *Report, err 
 	if o.Decode == 0 && len(o.Verify) == 0 {
 		o.Contexts = nil // nothing follows them
 	}
-	if err := o.Fits(e.MaxModelLen()); err != nil {
+	if err := o.Fits(e); err != nil {
 		return nil, err
 	}
 	if o.now == nil {
@@ -67,8 +67,10 @@ func Run(ctx context.Context, e *engine.Engine, o Options) (report *Report, err 
 	return report, err
 }
 
-// Fits reports what cannot be measured with sequences of up to limit tokens.
-func (o *Options) Fits(limit int) error {
+// Fits reports what cannot be measured with the sequences and the cache that e
+// has.
+func (o *Options) Fits(e *engine.Engine) error {
+	limit := e.MaxModelLen()
 	if n := o.grows(); n > limit {
 		return fmt.Errorf("%d tokens to generate or verify: expected at most %d, as long as sequences of this model are", n, limit)
 	}
@@ -95,6 +97,7 @@ func (o *Options) Fits(limit int) error {
 	}
 	// All contexts take turns, and so stay in the cache, beside the longest
 	// prompt.
+	roundUp := func(n int) int { page := e.CachePageSize(); return (n + page - 1) / page * page }
 	want := roundUp(slices.Max(append([]int{0}, o.Prefill...)))
 	for _, n := range o.Contexts {
 		want += o.together() * roundUp(n+o.grows())
@@ -193,6 +196,3 @@ func (o *Options) together() int {
 	}
 	return slices.Max(append([]int{1}, o.Batches...))
 }
-
-// roundUp is what a sequence of n tokens takes of the cache.
-func roundUp(n int) int { return (n + kvcache.BlockSize - 1) / kvcache.BlockSize * kvcache.BlockSize }

@@ -153,6 +153,29 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
+// What a token takes of the cache is what show says, and a sequence takes whole
+// pages: of 128 tokens, where index keys lie in blocks of entries of four.
+func TestRunOfCompressedEntries(t *testing.T) {
+	e := open(t, testmodel.Family("deepseek_v4")) // of 512 tokens
+	if got := e.CachePageSize(); got != 128 {
+		t.Fatalf("pages of %d tokens, want 128", got)
+	}
+	o := Options{Prefill: []int{8}, Contexts: []int{0}, Batches: []int{1}, Verify: []int{1}, Runs: 1, now: ticks()}
+	r, err := Run(context.Background(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(e.CacheBytesPerToken()); r.KVBytes != want || want%int64(e.Config().Layers) == 0 {
+		t.Errorf("%d bytes a token, want %d, no multiple of %d layers", r.KVBytes, want, e.Config().Layers)
+	}
+	o.Contexts = []int{0, 100, 200, 10}
+	const want = "contexts and prompt take 768 tokens together, and the cache holds 512"
+	if _, err := Run(context.Background(), e, o); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	free(t, e)
+}
+
 // Whenever a measurement is interrupted, it ends and leaves nothing behind.
 func TestRunInterrupted(t *testing.T) {
 	e := open(t, testmodel.Family("llama"))

@@ -53,7 +53,7 @@ type Verify struct {
 func (b *bench) report() *Report {
 	r := &Report{
 		Prefill: []Prefill{}, Decode: []Decode{}, Verify: []Verify{},
-		Runs: b.Runs, KVBytes: b.traffic.perLayer * int64(len(b.traffic.windows)),
+		Runs: b.Runs, KVBytes: b.traffic.token,
 	}
 	for _, p := range b.prefills {
 		r.Prefill = append(r.Prefill, Prefill{Tokens: p.tokens, TokS: Median(p.samples), SD: deviation(p.samples), Best: slices.Max(p.samples)})

@@ -36,7 +36,7 @@ func TestExpertMemoryErrors(t *testing.T) {
 		bytes  int64
 		want   string
 	}{
-		{"qwen3", 1 << 30, "expert-memory 1073741824: expected a positive number, and a model with experts"},
+		{"qwen3", 1 << 30, "expert-memory: qwen3 has no experts"},
 		{"qwen3_moe", -1, "expert-memory -1: expected a positive number"},
 		{"qwen3_moe", expertBytes() - 1, "expected at least 81920, which hold one of each form"},
 	} {

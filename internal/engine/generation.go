@@ -49,9 +49,8 @@ type TokenScore struct {
 }
 
 // Submit queues r. It returns a *RequestError for a request that cannot be
-// meant, *Unservable for one that the cache can never hold, *QueueFull when as
-// many requests wait as may, and ErrClosed. The request ends when ctx does.
-// Close the Generation when done.
+// meant, *QueueFull when as many requests wait as may, and ErrClosed. The
+// request ends when ctx does. Close the Generation when done.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Generation, error) {
 	if err := e.check(&r); err != nil {
 		return nil, err

@@ -47,6 +47,7 @@ func (e *Engine) ready() {
 	e.loop.seqs = make(map[uint64]*sequence)
 	e.loop.jobs, e.loop.quit, e.loop.done = make(chan job), make(chan struct{}), make(chan struct{})
 	e.loop.inbox.wake = make(chan struct{}, 1)
+	e.publish()
 }
 
 // stop ends the loop and waits for it. Further calls find it ended.
@@ -189,11 +190,7 @@ func (e *Engine) receive(wait bool) (quit bool) {
 // one begin when the first has computed their prompt, which they share then.
 func (e *Engine) accept() {
 	for _, g := range e.loop.inbox.take() {
-		if e.tree != nil {
-			e.schedule(g.choices[:1])
-		} else {
-			e.schedule(g.choices)
-		}
+		e.schedule(g.choices[:1])
 	}
 }
 

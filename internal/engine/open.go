@@ -252,8 +252,11 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if o.MaxModelLen > 0 {
 		e.maxLen = o.MaxModelLen
 	}
-	if o.ExpertMemory < 0 || o.ExpertMemory > 0 && config.MoE == nil {
-		return fmt.Errorf("expert-memory %d: expected a positive number, and a model with experts", o.ExpertMemory)
+	if o.ExpertMemory < 0 {
+		return fmt.Errorf("expert-memory %d: expected a positive number", o.ExpertMemory)
+	}
+	if o.ExpertMemory > 0 && config.MoE == nil {
+		return fmt.Errorf("expert-memory: %s has no experts", config.Architecture)
 	}
 	if o.MLA == "expanded" && config.MLA == nil {
 		return fmt.Errorf("mla expanded: %s has no latent attention", config.Architecture)
@@ -365,6 +368,9 @@ func (e *Engine) Checkpoint() *checkpoint.Checkpoint { return e.checkpoint }
 func (e *Engine) CacheBytesPerToken() int {
 	return kvcache.BytesPerToken(e.model.Cache(), e.cache.DType())
 }
+
+// CachePageSize is the number of tokens by which the cache hands out memory.
+func (e *Engine) CachePageSize() int { return e.cache.PageSize() }
 
 // MaxModelLen is the longest sequence in tokens.
 func (e *Engine) MaxModelLen() int { return e.maxLen }

@@ -118,7 +118,7 @@ func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error
 	}
 	source, err := chat.Choose(e.templates, len(c.Tools) > 0)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", e.checkpoint.Files()[0], err)
+		return "", err // without a path: a server tells its clients
 	}
 	t, err := e.template(source)
 	if err != nil {

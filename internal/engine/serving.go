@@ -69,7 +69,7 @@ func (e *Engine) openScheduler(o Options) (err error) {
 	c.MaxSeqs = min(c.MaxSeqs, c.Pages)
 	c.MaxPartial = min(c.MaxPartial, c.MaxSeqs)
 	if o.ITLTarget == 0 {
-		c.Slowdown = defaultSlowdown
+		c.Slowdown, c.MinChunk = defaultSlowdown, 1 // behind 32k tokens even a few rows are long
 	}
 	e.loop.sched, err = sched.New(c)
 	// Memory of 10 GB/s, and a row of a batch at a tenth of a step: the estimator

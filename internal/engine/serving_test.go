@@ -95,7 +95,9 @@ func TestScorePrompt(t *testing.T) {
 	}
 	p := greedy(3)
 	p.LogProbs = 2
-	same := func(a, b TokenScore) bool { return a.ID == b.ID && a.LogProb == b.LogProb && slices.Equal(a.Top, b.Top) }
+	same := func(a, b TokenScore) bool {
+		return a.ID == b.ID && a.LogProb == b.LogProb && slices.Equal(a.Top, b.Top)
+	}
 	for _, only := range []bool{true, false, true} {
 		g := submit(t, e, Request{Prompt: tokens, Params: p, PromptOnly: only, ScorePrompt: true})
 		generated, err := rest(g)
@@ -237,9 +239,8 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 	step()
 	for _, test := range []struct {
 		state string
-		steps int
 		fill  bool // every place to run is taken
-	}{{"waiting", 2, true}, {"prefill", 2, false}, {"decode", 12, false}} {
+	}{{"waiting", true}, {"prefill", false}, {"decode", false}} {
 		var filler *live
 		if test.fill {
 			filler = submitTo(t, e, Request{Prompt: prompt(8, 3), Params: greedy(200)})
@@ -247,11 +248,10 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 		}
 		before := e.cache.Free()
 		l := submitTo(t, e, Request{Prompt: prompt(1, 120), Params: greedy(200)})
-		for range test.steps {
-			step()
-		}
-		if s := l.state(); s.State != test.state {
-			t.Fatalf("the request is in %s, want %s: %+v", s.State, test.state, s)
+		for step(); l.state().State != test.state; step() {
+			if l.done() {
+				t.Fatalf("the request has ended and was not in %s", test.state)
+			}
 		}
 		l.cancel()
 		step()
@@ -375,6 +375,9 @@ func TestWatchdog(t *testing.T) {
 // The table of requests tells of each what it is at.
 func TestRequests(t *testing.T) {
 	e := idle(t, testmodel.Family("llama"), Options{Threads: 1, MaxSeqs: 1})
+	if s := e.Stats(); s.CacheTokens != e.cache.Capacity() || s.CacheTokens == 0 {
+		t.Errorf("before the first step: %+v, want a cache of %d tokens", s, e.cache.Capacity())
+	}
 	submit(t, e, Request{Prompt: prompt(1, 40), Params: greedy(9), ID: "first", Key: "a"})
 	e.accept()
 	e.advance()
@@ -416,6 +419,25 @@ func TestServingOptionsAreChecked(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v, want an error with %q", tc.o, err, tc.want)
+		}
+	}
+}
+
+// The pooled states of a prompt do not depend on how many choices follow it.
+func TestPoolingWithChoices(t *testing.T) {
+	for _, o := range []Options{{Threads: 1}, {Threads: 1, NoPrefixCache: true}} {
+		e := open(t, "llama", o)
+		var want []float32
+		for _, choices := range []int{1, 4} {
+			g := submit(t, e, Request{Prompt: prompt(1, 40), Params: greedy(2), Choices: choices, Pooling: MeanPooling})
+			if tokens, err := rest(g); err != nil || len(tokens) != 2*choices {
+				t.Fatalf("%d tokens, %v; want %d", len(tokens), err, 2*choices)
+			}
+			if want == nil {
+				want = g.Pooled()
+			} else if !slices.Equal(g.Pooled(), want) {
+				t.Errorf("no prefix cache: %v; with %d choices the pooled states differ", o.NoPrefixCache, choices)
+			}
 		}
 	}
 }

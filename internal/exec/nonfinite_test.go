@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/kvcache"
+	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/model/nn"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
@@ -123,13 +124,87 @@ func TestNonFiniteWeights(t *testing.T) {
 			s := open(t, safetensors.write(t, &m), 2)
 			var table kvcache.Table
 			logits := s.logits(t, &table, 0, randomTokens(24)[0], 20) // every expert works on one
-			// What scores positions only chooses.
-			idle := strings.Contains(tensor.Name, ".indexer.")
 			// What collapses streams is a sigmoid of these, which infinity leaves finite.
 			bounded := strings.Contains(tensor.Name, ".hc_head.") && math.IsInf(float64(value), 0)
-			if !idle && !bounded && !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+			if !bounded && !slices.ContainsFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
 				t.Errorf("%s: every logit is finite", tensor.Name)
 			}
 		}
 	})
+}
+
+// An indexer whose scores are no numbers chooses nothing: a row that would read
+// what it chooses fails, and no other row of the step. Rows that see no more than
+// may be chosen do not ask it, and keep the bits of the clean model.
+func TestNonFiniteIndexer(t *testing.T) {
+	const long, short = 40, 10 // tokens of two sequences
+	sequences := randomTokens(long, short)
+	logits := func(t *testing.T, m *testmodel.Model, o model.Options) []float32 {
+		s := openWith(t, safetensors.write(t, m), 2, exactMode, o)
+		var step nn.Step
+		for _, tokens := range sequences {
+			table := new(kvcache.Table)
+			if err := s.cache.Grow(table, len(tokens)); err != nil {
+				t.Fatal(err)
+			}
+			step.Add(table, 0, tokens)
+		}
+		if err := s.Run(&step, nil); err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]int, step.Rows())
+		for i := range rows {
+			rows[i] = i
+		}
+		return s.Logits(rows)
+	}
+	v32, v4 := testmodel.Family("deepseek_v32"), testmodel.Family("deepseek_v4")
+	v32.Latent.TopK, v4.Latent.TopK = 12, 5
+	for _, tc := range []struct {
+		name    string
+		spec    testmodel.Spec
+		options model.Options
+		chooses int // position of the first row that sees more than may be chosen
+	}{
+		{"V3.2", v32, model.Options{}, 12},
+		{"V3.2, expanded", v32, model.Options{MLAExpanded: true}, 12},
+		{"V4", v4, model.Options{}, 4*(5+1) - 1}, // that completes the sixth entry
+	} {
+		whole := testmodel.New(tc.spec)
+		want := logits(t, whole, tc.options)
+		spoilt := 0
+		for i, tensor := range whole.Tensors {
+			if !strings.HasPrefix(tensor.Name, "model.layers.1.") || !strings.Contains(tensor.Name, ".indexer.") {
+				continue
+			}
+			for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+				for _, all := range []bool{true, false} {
+					m := *whole
+					m.Tensors = slices.Clone(whole.Tensors)
+					values := slices.Clone(tensor.Values)
+					m.Tensors[i].Values = values
+					if spoilt++; !all {
+						values = values[3:4]
+					}
+					for i := range values {
+						values[i] = value
+					}
+					got := logits(t, &m, tc.options)
+					for row := range long + short {
+						got, want := got[row*testmodel.Vocab:][:testmodel.Vocab], want[row*testmodel.Vocab:][:testmodel.Vocab]
+						if row < tc.chooses || row >= long {
+							if !slices.Equal(got, want) {
+								t.Errorf("%s, %v in %s: row %d, which chooses nothing, changed", tc.name, value, tensor.Name, row)
+							}
+						} else if i := slices.IndexFunc(got, func(v float32) bool { return v == v }); i >= 0 {
+							t.Errorf("%s, %v in %s: row %d, which chooses, has the logit %v", tc.name, value, tensor.Name, row, got[i])
+						}
+					}
+				}
+			}
+		}
+		if spoilt == 0 {
+			t.Errorf("%s: no tensor of an indexer was spoilt", tc.name)
+		}
+	}
 }

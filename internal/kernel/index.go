@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/foretoken/foretoken/internal/tensor"
+import (
+	"math"
+
+	"github.com/foretoken/foretoken/internal/tensor"
+)
 
 // Index is the score of the indexer of sparse attention (DeepSeek-V3.2),
 // I[t,s] = Σ_h relu(q_h·k_s)·w_h, over cached keys that all heads share. Keys lie
@@ -17,6 +21,10 @@ type Index struct {
 
 // IndexScores writes Scores. What a key scores depends on nothing but the key,
 // the row's queries and weights.
+//
+// A score that is NaN or infinite, of whatever sign, is written as +Inf. Nothing
+// is above it: it is among those that TopK takes, where it is found without
+// another look at all scores.
 func (p *Pool) IndexScores(x Index) {
 	j := &p.indexer.scores
 	j.prepare(x, p.Workers())
@@ -112,10 +120,23 @@ func (j *indexJob) do(worker, task int) {
 			}
 			j.scores(scores, q[(row-t.from)*n:][:n], keys, j.Dim, ahead)
 			active.indexer.sumHeads(&s.sum, scores, j.W[row*j.Heads:][:j.Heads])
-			copy(j.Scores[row][b*KVBlock:], s.sum[:to])
+			sums := s.sum[:to]
+			if active.indexer.peakBits(sums) >= infBits {
+				raise(sums)
+			}
+			copy(j.Scores[row][b*KVBlock:], sums)
 			ahead = &keys[0] // the next block is on its way
 		}
 		keys = next
+	}
+}
+
+// raise makes what is NaN or infinite +Inf.
+func raise(scores []float32) {
+	for i, v := range scores {
+		if math.Float32bits(v)&infBits == infBits {
+			scores[i] = float32(math.Inf(1))
+		}
 	}
 }
 

@@ -136,33 +136,43 @@ func TestIndexScoresRowIndependence(t *testing.T) {
 	})
 }
 
-// A key that is not a number spoils its own score, a query or weight that is
-// not those of its row.
-func TestIndexScoresKeepNaNApart(t *testing.T) {
-	nan := float32(math.NaN())
+// What is NaN or infinite in a key raises the key's own score to +Inf, in a query
+// or weight those of its row: it cannot be missed by who takes the greatest.
+func TestIndexScoresOfNonFinite(t *testing.T) {
 	const heads, dim, n, bad = 5, 64, 70, 40
+	inf := float32(math.Inf(1))
 	eachAttention(t, func(t *testing.T) {
 		pool := NewPool(2)
 		defer pool.Close()
 		for _, d := range cacheTypes {
-			for _, test := range []struct {
-				name  string
-				spoil func(x *Index)
-				where func(row, s int) bool
-			}{
-				{"key", func(x *Index) {
-					pool.StoreKeys(x.KV, d, slices.Repeat([]float32{nan}, dim), dim, []int32{0}, []int32{bad})
-				}, func(_, s int) bool { return s == bad }},
-				{"query", func(x *Index) { x.Q[(heads+2)*dim+3] = nan }, func(row, _ int) bool { return row == 1 }},
-				{"weight", func(x *Index) { x.W[heads+4] = nan }, func(row, _ int) bool { return row == 1 }},
-			} {
-				x := newIndex(d, heads, dim, n, []int32{0, 0, 0})
-				test.spoil(&x)
-				pool.IndexScores(x)
-				for row, scores := range x.Scores {
-					for s, v := range scores {
-						if (v != v) != test.where(row, s) {
-							t.Fatalf("%v, NaN in a %s: row %d scores key %d with %v", d, test.name, row, s, v)
+			for _, value := range []float32{float32(math.NaN()), inf} {
+				for _, test := range []struct {
+					name  string
+					spoil func(x *Index)
+					where func(row, s int) bool
+				}{
+					{"key", func(x *Index) {
+						pool.StoreKeys(x.KV, d, slices.Repeat([]float32{value}, dim), dim, []int32{0}, []int32{bad})
+					}, func(_, s int) bool { return s == bad }},
+					{"query", func(x *Index) { copy(x.Q[(heads+2)*dim:], slices.Repeat([]float32{value}, dim)) }, func(row, _ int) bool { return row == 1 }},
+					{"weight", func(x *Index) { x.W[heads+4] = value }, func(row, _ int) bool { return row == 1 }},
+					{"weight below", func(x *Index) { x.W[heads+4] = -value }, func(row, _ int) bool { return row == 1 }},
+				} {
+					x := newIndex(d, heads, dim, n, []int32{0, 0, 0})
+					keys := indexKeys(0, n, dim)
+					for _, values := range [][]float32{x.Q, keys} {
+						for i, v := range values {
+							values[i] = max(v, -v) // the relu of -Inf is 0, as of all below
+						}
+					}
+					pool.StoreKeys(x.KV, d, keys, dim, make([]int32, n), int32s(n))
+					test.spoil(&x)
+					pool.IndexScores(x)
+					for row, scores := range x.Scores {
+						for s, v := range scores {
+							if finite := v-v == 0; finite == test.where(row, s) || !finite && v != inf {
+								t.Fatalf("%v, %v in a %s: row %d scores key %d with %v", d, value, test.name, row, s, v)
+							}
 						}
 					}
 				}

@@ -59,10 +59,8 @@ func (e *ErrFull) Error() string {
 // do not depend on it. d is F32, F16, BF16 or Q8_0; the last needs heads whose
 // keys and values are whole blocks of 32.
 func NewPool(layers []LayerSpec, d tensor.DType, tokens, pageSize int) (*Pool, error) {
-	switch d {
-	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0:
-	default:
-		return nil, fmt.Errorf("cache dtype %v: expected F32, F16, BF16 or Q8_0", d)
+	if err := CheckType(layers, d); err != nil {
+		return nil, err
 	}
 	least := pagePositions(layers)
 	if pageSize == 0 {
@@ -73,15 +71,12 @@ func NewPool(layers []LayerSpec, d tensor.DType, tokens, pageSize int) (*Pool, e
 	}
 	p := &Pool{layers: layers, dtype: d, pagePositions: pageSize}
 	pageBytes, ringBytes := 0, 0
-	for i, l := range layers {
+	for _, l := range layers {
 		parts := make([]part, len(l))
 		for k, s := range l {
 			a := part{dtype: d, entry: s.EntryBytes(d), entries: p.pagePositions / s.every(), ring: s.Ring > 0}
 			if s.DType != tensor.Invalid {
 				a.dtype = s.DType
-			}
-			if n := a.dtype.BlockLen(); s.KeyDim%n != 0 || s.ValueDim%n != 0 {
-				return nil, fmt.Errorf("cache dtype %v: layer %d has keys of %d and values of %d, expected multiples of %d", d, i, s.KeyDim, s.ValueDim, n)
 			}
 			end := &pageBytes
 			if a.ring {

@@ -282,8 +282,8 @@ func TestNewPoolRefuses(t *testing.T) {
 		want  string
 	}{
 		{Store{Heads: 1, KeyDim: 32, ValueDim: 32}, tensor.Q4_0, "cache dtype Q4_0: expected F32, F16, BF16 or Q8_0"},
-		{Store{Heads: 1, KeyDim: 32, ValueDim: 80}, tensor.Q8_0, "layer 0 has keys of 32 and values of 80, expected multiples of 32"},
-		{Store{Heads: 1, KeyDim: 12, ValueDim: 32}, tensor.Q8_0, "layer 0 has keys of 12 and values of 32, expected multiples of 32"},
+		{Store{Kind: "keys and values", Heads: 1, KeyDim: 32, ValueDim: 80}, tensor.Q8_0, "blocks of 32 values, and this model keeps vectors of 80 (keys and values, layer 0): expected f32, f16 or bf16"},
+		{Store{Kind: "latent", Heads: 1, KeyDim: 40}, tensor.Q8_0, "blocks of 32 values, and this model keeps vectors of 40 (latent, layer 0)"},
 	} {
 		if _, err := NewPool([]LayerSpec{{test.store}}, test.d, 1, 0); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v of %v: error %v, want %q", test.d, test.store, err, test.want)

@@ -78,6 +78,29 @@ func (s Store) ringBytes(d tensor.DType) int {
 	return (s.Ring + Slack) * s.EntryBytes(d)
 }
 
+// CheckType reports why layers cannot be kept in d.
+func CheckType(layers []LayerSpec, d tensor.DType) error {
+	switch d {
+	case tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0:
+	default:
+		return fmt.Errorf("cache dtype %v: expected F32, F16, BF16 or Q8_0", d)
+	}
+	for i, l := range layers {
+		for _, s := range l {
+			if s.DType != tensor.Invalid {
+				continue
+			}
+			for _, width := range []int{s.KeyDim, s.ValueDim} {
+				if n := d.BlockLen(); width%n != 0 {
+					return fmt.Errorf("cache dtype %v: it stores blocks of %d values, and this model keeps vectors of %d (%s, layer %d): expected f32, f16 or bf16",
+						d, n, width, s.Kind, i)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // BytesPerToken is what layers together keep for each position, rings not
 // counted.
 func BytesPerToken(layers []LayerSpec, d tensor.DType) int {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
 	"github.com/foretoken/foretoken/internal/model/attention"
@@ -62,6 +63,9 @@ func ReadConfig(c *checkpoint.Checkpoint) (*Config, error) {
 	if err == nil {
 		err = config.validate()
 	}
+	if m := c.Metadata(); m != nil && err != nil {
+		err = &ggufError{err, m.Arch()}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", configSource(c), err)
 	}
@@ -119,12 +123,11 @@ func (c *Config) validate() error {
 	if err := c.CheckEOS(c.EOS); err != nil {
 		return err
 	}
-	ofRope, ofLocal := "", "sliding layers: "
-	if c.V4 != nil {
-		ofRope, ofLocal = "layers with a compressor (compress_rope_theta): ", "layers without a compressor: "
-	}
 	if err := c.Rope.Validate(); err != nil {
-		return fmt.Errorf("%s%w", ofRope, err)
+		if c.V4 != nil {
+			return ofLayers("layers with a compressor", err, "compress_rope_theta")
+		}
+		return err
 	}
 	if c.MoE != nil {
 		if err := c.MoE.Validate(); err != nil {
@@ -133,10 +136,19 @@ func (c *Config) validate() error {
 	}
 	if c.LocalRope != nil {
 		if err := c.LocalRope.Validate(); err != nil {
-			return fmt.Errorf("%s%w", ofLocal, err)
+			if c.V4 != nil {
+				return ofLayers("layers without a compressor", err, "rope_theta")
+			}
+			return ofLayers("sliding layers", err, "rope_local_base_freq")
 		}
 	}
 	return nil
+}
+
+// ofLayers says which layers' rotary embedding cannot be, and what their base is
+// called.
+func ofLayers(layers string, err error, base string) error {
+	return fmt.Errorf("%s: %s", layers, strings.Replace(err.Error(), "rope_theta", base, 1))
 }
 
 // CheckEOS reports an end token that the model cannot produce.

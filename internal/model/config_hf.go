@@ -229,7 +229,26 @@ func (r *hfRope) config(field string, c *Config, theta float64) (nn.RopeConfig, 
 	if r.Factor != nil && r.Type == "" && r.OldType == "" {
 		return nn.RopeConfig{}, fmt.Errorf("%s.rope_type is missing beside a factor", field)
 	}
+	if err := r.checkMScale(field); err != nil {
+		return nn.RopeConfig{}, err
+	}
 	return nn.RopeConfig{Theta: or(r.Theta, theta), Dim: c.HeadDim, Scaling: r.scaling(c.Context)}, nil
+}
+
+// maxMScale bounds yarn's mscale and mscale_all_dim: published models have 0.707
+// and 1.
+const maxMScale = 100
+
+func (r *hfRope) checkMScale(field string) error {
+	for _, f := range []struct {
+		name  string
+		value *float64
+	}{{"mscale", r.MScale}, {"mscale_all_dim", r.MScaleAllDim}} {
+		if v := or(f.value, 0); !(v >= 0 && v <= maxMScale) {
+			return fmt.Errorf("%s.%s is %v, expected 0 to %d", field, f.name, v, maxMScale)
+		}
+	}
+	return nil
 }
 
 func (r *hfRope) scaling(context int) nn.RopeScaling {

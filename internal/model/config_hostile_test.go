@@ -102,7 +102,7 @@ func TestHostileConfigs(t *testing.T) {
 		{"gemma3_text", "rope_parameters", `{"full_attention": {"rope_theta": "x"}, "sliding_attention": {}}`, []string{"rope_parameters.full_attention.rope_theta is a JSON string"}},
 		{"gemma3_text", "rope_parameters", `{"full_attention": {}, "sliding_attention": {"rope_type": "yarn", "factor": 0}}`, []string{"sliding layers", "factor is 0"}},
 		{"gemma3_text", "rope_parameters", `{"sliding_attention": {}}`, []string{"rope_parameters.full_attention"}},
-		{"gemma3_text", "rope_local_base_freq", `0`, []string{"sliding layers", "rope_theta is 0"}},
+		{"gemma3_text", "rope_local_base_freq", `0`, []string{"sliding layers", "sliding layers: rope_local_base_freq is 0"}},
 
 		// Windows and layer lists.
 		{"mistral", "sliding_window", `0`, []string{"sliding_window is 0"}},

@@ -40,6 +40,7 @@ type deepseek4Fields struct {
 	HyperEps    *float64 `json:"hc_eps"`
 	Iterations  *int     `json:"hc_sinkhorn_iters"`
 	SwiGLULimit *float64 `json:"swiglu_limit"`
+	Method      *string  `json:"topk_method"`
 	deepseekExperts
 }
 
@@ -68,6 +69,9 @@ func deepseek4Config(c *Config, hf *hfConfig) error {
 	}
 	if err := f.deepseekExperts.read(m, 1); err != nil {
 		return err
+	}
+	if method := or(f.Method, "noaux_tc"); method != "noaux_tc" {
+		return fmt.Errorf("topk_method %.40q is not supported: expected noaux_tc", method)
 	}
 	c.V4, c.MoE = v, m
 	c.Rope.Dim, c.MTPLayers = or(f.RopeDim, 64), or(f.Predict, 0)

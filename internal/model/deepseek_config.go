@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/foretoken/foretoken/internal/model/attention"
@@ -22,15 +21,11 @@ func (c *Config) latent(m attention.MLAConfig) error {
 // sharpen multiplies q·k by (1 + m·ln factor)², where yarn stretches contexts by
 // factor: DeepSeek's own way to do what yarn's factor on cosines and sines does,
 // which is 1 then. m is a tenth of mscale_all_dim.
-func (c *Config) sharpen(m float64) error {
-	if !(m >= 0) || m > 10 {
-		return fmt.Errorf("mscale_all_dim is %v, expected 0 to 100", 10*m)
-	}
+func (c *Config) sharpen(m float64) {
 	if s := c.Rope.Scaling; s.Type == "yarn" && s.Factor > 1 {
 		magnitude := 1 + m*math.Log(s.Factor)
 		c.QueryScale *= magnitude * magnitude
 	}
-	return nil
 }
 
 // index gives all layers an indexer.

@@ -31,10 +31,13 @@ func deepseekConfigGGUF(c *Config, m *ggufConfig) {
 	c.Rope.Interleaved = true
 	if c.Rope.Scaling.Type == "yarn" {
 		c.Rope.Scaling.Attention = 1
-		if err := c.sharpen(m.floatOr("rope.scaling.yarn_log_multiplier", 0)); err != nil {
-			m.fail("key %s.rope.scaling.yarn_log_multiplier: %w", m.arch, err)
+		const most = maxMScale / 10
+		multiplier := m.floatOr("rope.scaling.yarn_log_multiplier", 0)
+		if !(multiplier >= 0 && multiplier <= most) {
+			m.fail("key %s.rope.scaling.yarn_log_multiplier is %v, expected 0 to %d", m.arch, multiplier, most)
 			return
 		}
+		c.sharpen(multiplier)
 	}
 	// Layers of multi-token prediction are counted with the others.
 	c.MTPLayers = m.intOr("nextn_predict_layers", 0)

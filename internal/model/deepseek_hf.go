@@ -76,9 +76,7 @@ func deepseekConfig(c *Config, hf *hfConfig) error {
 		return err
 	}
 	if scaling != nil {
-		if err := c.sharpen(0.1 * or(scaling.MScaleAllDim, 0)); err != nil {
-			return err
-		}
+		c.sharpen(0.1 * or(scaling.MScaleAllDim, 0))
 	}
 	if c.MTPLayers = or(f.NextN, 0); c.MTPLayers < 0 || c.MTPLayers > maxLayers {
 		return fmt.Errorf("num_nextn_predict_layers is %d, expected 0 to %d", c.MTPLayers, maxLayers)
@@ -106,7 +104,10 @@ func (hf *hfConfig) scaling() (*hfRope, error) {
 		return hf.RopeScaling, nil
 	}
 	r := new(hfRope)
-	return r, unmarshal("rope_parameters", hf.RopeParameters, r)
+	if err := unmarshal("rope_parameters", hf.RopeParameters, r); err != nil {
+		return nil, err
+	}
+	return r, r.checkMScale("rope_parameters")
 }
 
 // experts reads how layers choose experts, and which do.

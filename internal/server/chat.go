@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-
 	"net/http"
 	"slices"
 	"time"
@@ -140,6 +139,16 @@ func (s *Server) turn(prompt []int32, offered []chat.Value) tools.Turn {
 	return tools.Turn{Reasoning: inside, Tools: offered}
 }
 
+// needsSpecial reports whether marks of reasoning or calls are special tokens of
+// the model.
+func (s *Server) needsSpecial(offered bool) bool {
+	t, err := s.engine.Tokenizer()
+	return err == nil && s.Format.Special(offered, func(token string) bool {
+		id, ok := t.ID(token)
+		return ok && t.IsSpecial(id)
+	})
+}
+
 // chatting is a request on its way.
 type chatting struct {
 	*Server
@@ -216,8 +225,7 @@ func (s *Server) chat(r *http.Request, q *chatRequest) (*chatting, error) {
 	}
 	c.all, err = s.submit(r, &q.samplingFields, engine.Request{
 		Params: p, Choices: q.choices(), ScorePrompt: q.PromptLogProbs != nil,
-		// Marks of reasoning and calls may be special tokens.
-		KeepSpecial: q.keepsSpecial() || len(offered) > 0 || s.Format.Reasoning != "",
+		KeepSpecial: q.keepsSpecial() || s.needsSpecial(len(offered) > 0),
 	}, [][]int32{ids})
 	if err != nil {
 		return nil, err

@@ -2,12 +2,15 @@ package server
 
 import (
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -46,8 +49,6 @@ func call(arguments string) toolCall {
 	return toolCall{Type: "function", Function: functionCall{Name: "weather", Arguments: arguments}}
 }
 
-func ref[T any](v T) *T { return &v }
-
 func TestChatAnswers(t *testing.T) {
 	a := serveAt(t, scripted(t, thinkAndCall...), Options{})
 	asked := merge(sayHello, object{"tools": []object{weather}})
@@ -62,15 +63,15 @@ func TestChatAnswers(t *testing.T) {
 	}{
 		{
 			"reasoning, content and calls", asked,
-			chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`), call(`{"city": "Bonn"}`)}},
+			chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`), call(`{"city": "Bonn"}`)}},
 			"tool_calls", 5,
 		},
-		{"one call at most", merge(asked, object{"parallel_tool_calls": false}), chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "tool_calls", 5},
+		{"one call at most", merge(asked, object{"parallel_tool_calls": false}), chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "tool_calls", 5},
 		{"without tools their marks are text", sayHello, chatMessage{Content: &tagged, ReasoningContent: "I should ask."}, "stop", 5},
 		{"no choice of tools", merge(asked, object{"tool_choice": "none"}), chatMessage{Content: &tagged, ReasoningContent: "I should ask."}, "stop", 5},
-		{"cut in reasoning", merge(asked, object{"max_tokens": 3}), chatMessage{Content: ref(""), ReasoningContent: "I should ask"}, "length", 3},
-		{"cut in a call", merge(asked, object{"max_completion_tokens": 9}), chatMessage{Content: ref("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "length", 5},
-		{"stopped", merge(asked, object{"stop": "me"}), chatMessage{Content: ref("Let "), ReasoningContent: "I should ask."}, "stop", 5},
+		{"cut in reasoning", merge(asked, object{"max_tokens": 3}), chatMessage{Content: new(""), ReasoningContent: "I should ask"}, "length", 3},
+		{"cut in a call", merge(asked, object{"max_completion_tokens": 9}), chatMessage{Content: new("Let me see."), ReasoningContent: "I should ask.", ToolCalls: []toolCall{call(`{"city": "Köln"}`)}}, "length", 5},
+		{"stopped", merge(asked, object{"stop": "me"}), chatMessage{Content: new("Let "), ReasoningContent: "I should ask."}, "stop", 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.Role = "assistant"
@@ -90,7 +91,7 @@ func TestChatAnswers(t *testing.T) {
 			m = streamed.Message
 			m.ToolCalls = withoutIDs(t, m.ToolCalls)
 			if m.Content == nil && tc.want.Content != nil {
-				m.Content = ref("")
+				m.Content = new("")
 			}
 			if diff := cmp.Diff(tc.want, m, cmpopts.EquateEmpty()); diff != "" || streamed.FinishReason != tc.why {
 				t.Errorf("streamed: %s: %s", streamed.FinishReason, diff)
@@ -121,7 +122,7 @@ func joinChat(t *testing.T, all []chatChunk, n int) []chatChoice {
 		into.TokenIDs = append(into.TokenIDs, c.TokenIDs...)
 		if c.Delta.Content != nil && *c.Delta.Content != "" {
 			if into.Message.Content == nil {
-				into.Message.Content = ref("")
+				into.Message.Content = new("")
 			}
 			*into.Message.Content += *c.Delta.Content
 		}
@@ -199,6 +200,27 @@ func TestChatChoices(t *testing.T) {
 	}
 }
 
+// Special tokens are text only for those who ask, also where a parser is at work.
+func TestSpecialTokensInAnswers(t *testing.T) {
+	a := serveAt(t, scripted(t, "one"), Options{})
+	q := merge(sayHello, object{"ignore_eos": true, "max_tokens": 2, "tools": []object{weather}})
+	for skip, want := range map[bool]string{true: "one", false: "one<|im_end|>"} {
+		got := ask[chatCompletion](t, a, chatPath, merge(q, object{"skip_special_tokens": skip}))
+		if text := *got.Choices[0].Message.Content; text != want {
+			t.Errorf("skip %v: %q, want %q", skip, text, want)
+		}
+	}
+}
+
+// A server that bounds what it writes divides it among the answers.
+func TestOutputLimit(t *testing.T) {
+	a := serveModel(t, "llama", Options{Limits: Limits{Output: 11}})
+	got := ask[chatCompletion](t, a, chatPath, merge(sayHello, object{"n": 2, "ignore_eos": true}))
+	if got.Usage.CompletionTokens != 10 || got.Choices[1].FinishReason != "length" {
+		t.Errorf("%d tokens, %s", got.Usage.CompletionTokens, got.Choices[1].FinishReason)
+	}
+}
+
 // Prompts are what the template makes of messages, told by /tokenize.
 func TestConversations(t *testing.T) {
 	a := serveModel(t, "llama", Options{})
@@ -230,6 +252,24 @@ func TestConversations(t *testing.T) {
 		if diff := cmp.Diff(got.Tokens, asked.PromptTokenIDs); diff != "" {
 			t.Errorf("%v: %s", tc.q, diff)
 		}
+	}
+}
+
+// A model whose templates are for something else is no model for conversations,
+// and what a client is told has no path of the server's.
+func TestNoDefaultTemplate(t *testing.T) {
+	m := testmodel.New(testmodel.Family("llama"))
+	m.SetMetadata("tokenizer.chat_template", nil)
+	m.SetMetadata("tokenizer.chat_templates", []string{"rag", "cite"})
+	m.SetMetadata("tokenizer.chat_template.rag", "A")
+	m.SetMetadata("tokenizer.chat_template.cite", "B")
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := m.WriteGGUF(path); err != nil {
+		t.Fatal(err)
+	}
+	status, text := serveAt(t, path, Options{}).post(t, chatPath, sayHello)
+	if status != http.StatusBadRequest || !strings.Contains(text, "no default chat template") || strings.Contains(text, "gguf") {
+		t.Errorf("%d %s", status, text)
 	}
 }
 

@@ -167,39 +167,17 @@ func (c *completing) best() []completionChoice {
 	return choices
 }
 
-// stream sends what comes as it comes: one chunk for each choice of a batch, or
-// one for each token where tokens are told apart.
+// stream sends what comes as it comes.
 func (c *completing) stream(w http.ResponseWriter, r *http.Request) error {
 	e := &eventStream{w: w}
-	send := func(answers []*completionAnswer) error {
-		for _, a := range answers {
-			chunk := c.head
-			chunk.Choices, chunk.Usage = []completionChoice{a.take()}, c.usageOf(c.all)
-			if err := e.data(&chunk); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	for b, err := range c.all.batches(r.Context(), c.Limits.ping()) {
 		switch {
 		case err != nil:
 			return e.fail(err)
 		case b.prompt < 0:
 			err = e.ping()
-		case c.LogProbs != nil || c.ReturnTokenIDs:
-			for i := 0; i < len(b.tokens) && err == nil; i++ {
-				err = send(c.add(batch{prompt: b.prompt, tokens: b.tokens[i : i+1]}))
-			}
-			b.tokens = nil
-			fallthrough
 		default:
-			if err == nil {
-				err = send(c.add(b))
-			}
-			if err == nil {
-				err = e.flush()
-			}
+			err = c.send(e, b)
 		}
 		if err != nil {
 			return err
@@ -212,4 +190,32 @@ func (c *completing) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return e.done()
+}
+
+// send sends one chunk for each choice of a batch, or one for each token where
+// tokens are told apart.
+func (c *completing) send(e *eventStream, b batch) error {
+	if c.LogProbs != nil || c.ReturnTokenIDs {
+		for i := range b.tokens {
+			if err := c.chunks(e, c.add(batch{prompt: b.prompt, tokens: b.tokens[i : i+1]})); err != nil {
+				return err
+			}
+		}
+		b.tokens = nil
+	}
+	if err := c.chunks(e, c.add(b)); err != nil {
+		return err
+	}
+	return e.flush()
+}
+
+func (c *completing) chunks(e *eventStream, answers []*completionAnswer) error {
+	for _, a := range answers {
+		chunk := c.head
+		chunk.Choices, chunk.Usage = []completionChoice{a.take()}, c.usageOf(c.all)
+		if err := e.data(&chunk); err != nil {
+			return err
+		}
+	}
+	return nil
 }

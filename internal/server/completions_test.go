@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
 // hello is continued with five tokens that are always the same.
@@ -176,6 +179,18 @@ func TestTextOffsets(t *testing.T) {
 	// <bos>, é, a line break, the answer and the end of the turn
 	if want := []int{0, 0, 1, 2, 8, 11, 16, 17}; got.Text != "é\n Grüße an alle!" || !slices.Equal(got.LogProbs.TextOffset, want) {
 		t.Errorf("echo: %q, %v; want %v", got.Text, got.LogProbs.TextOffset, want)
+	}
+}
+
+// Whether a token is the most likely one shows also where the one that is has
+// the same text.
+func TestAlternativesOfTheSameText(t *testing.T) {
+	s := serveAt(t, scripted(t, "Ġq", " q"), Options{}).server
+	one, other := int32(testmodel.Tokens), int32(testmodel.Tokens+1)
+	c := s.newTextScorer(2, nil, false, false)
+	c.add(one, -2, []sample.TokenLogProb{{Token: other, LogProb: -0.1}, {Token: one, LogProb: -2}}, false)
+	if diff := cmp.Diff([]map[string]float64{{" q": -2, "token_id:289": -0.1}}, c.take().TopLogProbs); diff != "" {
+		t.Error(diff)
 	}
 }
 

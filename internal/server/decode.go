@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -54,7 +55,7 @@ func decodeRequest(body []byte, into any) error {
 
 // fill sets a field to a value that is not null.
 func fill(path string, v value.Value, to reflect.Value) error {
-	if r, ok := to.Addr().Interface().(reader); ok {
+	if r, ok := reflect.TypeAssert[reader](to.Addr()); ok {
 		return r.read(path, v)
 	}
 	mismatch := func(expected string) error {
@@ -144,7 +145,7 @@ func fillStruct(path string, o *value.Object, to reflect.Value) error {
 			}
 		}
 	}
-	if c, ok := to.Addr().Interface().(checker); ok {
+	if c, ok := reflect.TypeAssert[checker](to.Addr()); ok {
 		return c.check()
 	}
 	return nil
@@ -156,9 +157,7 @@ func fieldsOf(s reflect.Value) map[string]reflect.Value {
 	fields := map[string]reflect.Value{}
 	for f, v := range s.Fields() {
 		if f.Anonymous {
-			for name, field := range fieldsOf(v) {
-				fields[name] = field
-			}
+			maps.Copy(fields, fieldsOf(v))
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -76,67 +79,58 @@ type batch struct {
 	ended  bool // and no more will
 }
 
+// An event is a batch, or why there will be no more.
+type event struct {
+	batch
+	err error // io.EOF: it has ended as it should
+}
+
+// read reads g until its end or ctx's.
+func (g *generation) read(ctx context.Context, prompt int, events chan<- event) {
+	for {
+		tokens, err := g.Next(ctx)
+		select {
+		case events <- event{batch{prompt: prompt, tokens: tokens}, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
 // batches yields what comes, in the order in which it comes, or the error that
-// ends it early. With silence, an empty batch comes whenever nothing has come for so
-// long.
+// ends it early. An empty batch comes whenever nothing else has come for the time
+// of silence; 0: none does.
 func (all generations) batches(ctx context.Context, silence time.Duration) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var readers sync.WaitGroup
 		defer readers.Wait()
 		defer cancel()
-		type event struct {
-			batch
-			err error
-		}
-		events := make(chan event)
+		events := make(chan event) // who does not take leaves it in the engine's queue
 		for i, g := range all {
-			readers.Go(func() {
-				for {
-					tokens, err := g.Next(ctx)
-					select {
-					case events <- event{batch{prompt: i, tokens: tokens}, err}:
-					case <-ctx.Done():
-						return
-					}
-					if err != nil {
-						return
-					}
-				}
-			})
+			readers.Go(func() { g.read(ctx, i, events) })
 		}
-		var quiet <-chan time.Time
-		if silence > 0 {
-			ticker := time.NewTicker(silence)
-			defer ticker.Stop()
-			quiet = ticker.C
-			reset := yield
-			yield = func(b batch, err error) bool {
-				ticker.Reset(silence)
-				return reset(b, err)
-			}
-		}
+		quiet := time.NewTimer(cmp.Or(silence, math.MaxInt64))
+		defer quiet.Stop()
 		for live := len(all); live > 0; {
+			e := event{batch: batch{prompt: -1}}
 			select {
-			case e := <-events:
+			case e = <-events:
 				if errors.Is(e.err, io.EOF) {
 					live--
 					e.err, e.ended = nil, true
 				}
-				if e.err != nil && ctx.Err() != nil {
-					e.err = context.Cause(ctx)
-				}
-				if !yield(e.batch, e.err) || e.err != nil {
-					return
-				}
-			case <-quiet:
-				if !yield(batch{prompt: -1}, nil) {
-					return
-				}
+			case <-quiet.C:
 			case <-ctx.Done():
-				yield(batch{}, context.Cause(ctx))
+				e.err = context.Cause(ctx)
+			}
+			if !yield(e.batch, e.err) || e.err != nil {
 				return
 			}
+			quiet.Reset(cmp.Or(silence, math.MaxInt64))
 		}
 	}
 }
@@ -233,10 +227,8 @@ func (s *Server) checkModel(name string) error {
 	if name == "" {
 		return nil
 	}
-	for _, known := range s.Models {
-		if name == known {
-			return nil
-		}
+	if slices.Contains(s.Models, name) {
+		return nil
 	}
 	return &Error{
 		Status: http.StatusNotFound, Type: "not_found_error", Param: "model", Code: "model_not_found",

@@ -22,7 +22,9 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 
 // version is GET /version.
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
-	return respond(w, struct {
-		Version string `json:"version"`
-	}{s.Version})
+	return respond(w, versionBody{s.Version})
+}
+
+type versionBody struct {
+	Version string `json:"version"`
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,7 +24,7 @@ var described = map[string]any{
 	"ResponseRequest": responseRequest{}, "Response": responseBody{}, "ResponseEvent": responseEvent{},
 	"EmbeddingRequest": embeddingRequest{}, "EmbeddingList": embeddingList{},
 	"TokenizeRequest": tokenizeRequest{}, "Tokenized": tokenized{}, "DetokenizeRequest": detokenizeRequest{}, "Detokenized": detokenized{},
-	"ModelList": modelList{}, "ErrorBody": struct {
+	"ModelList": modelList{}, "DebugTable": debugTable{}, "Version": versionBody{}, "ErrorBody": struct {
 		Error errorFields `json:"error"`
 	}{},
 }
@@ -37,7 +39,11 @@ type schema struct {
 }
 
 type document struct {
-	Paths      map[string]map[string]yaml.Node
+	Paths map[string]map[string]struct {
+		Summary   string
+		Security  []map[string][]string
+		Responses map[string]yaml.Node
+	}
 	Components struct{ Schemas map[string]*schema }
 }
 
@@ -86,7 +92,7 @@ func (d *document) compare(t *testing.T, name string, typ reflect.Type, seen map
 	if seen[this] || typ.Kind() != reflect.Struct {
 		return
 	}
-	if _, own := reflect.New(typ).Interface().(reader); own {
+	if _, own := reflect.TypeAssert[reader](reflect.New(typ)); own {
 		return // of several forms
 	}
 	seen[this] = true
@@ -123,9 +129,47 @@ func (d *document) compare(t *testing.T, name string, typ reflect.Type, seen map
 		for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer && of != reflect.TypeFor[*value.Object]() {
 			of = of.Elem()
 		}
-		if _, own := reflect.New(of).Interface().(reader); of.Kind() == reflect.Struct && of != reflect.TypeFor[value.Object]() && !own && of != reflect.TypeFor[errorFields]() {
+		if _, own := reflect.TypeAssert[reader](reflect.New(of)); of.Kind() == reflect.Struct && of != reflect.TypeFor[value.Object]() && !own && of != reflect.TypeFor[errorFields]() {
 			t.Errorf("%s.%s is %v, and has no schema by name", name, field, of)
 		}
+	}
+}
+
+// Every route is in openapi.yaml, with the key that it needs, and nothing else is.
+func TestDocumentedRoutes(t *testing.T) {
+	d := readDocument(t)
+	var want, got []string
+	for _, r := range routes {
+		line := r.method + " " + strings.ReplaceAll(r.pattern, "...}", "}")
+		if !r.key {
+			line += " without a key"
+		}
+		want = append(want, line)
+	}
+	for path, methods := range d.Paths {
+		for method, route := range methods {
+			line := strings.ToUpper(method) + " " + path
+			if route.Security != nil {
+				line += " without a key"
+			}
+			got = append(got, line)
+			if route.Summary == "" || len(route.Responses) == 0 {
+				t.Errorf("%s says nothing", line)
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("routes (-table, +openapi.yaml): %s", diff)
+	}
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	w := httptest.NewRecorder()
+	New(Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.yaml", nil))
+	if w.Code != http.StatusOK || w.Body.String() != string(openAPIDocument) {
+		t.Errorf("status %d, %d bytes", w.Code, w.Body.Len())
 	}
 }
 

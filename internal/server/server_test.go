@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -162,9 +163,7 @@ func chunks[T any](t *testing.T, a *testAPI, path string, body any) (all []T) {
 func merge(all ...object) object {
 	out := object{}
 	for _, o := range all {
-		for k, v := range o {
-			out[k] = v
-		}
+		maps.Copy(out, o)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/foretoken/foretoken/internal/engine"
@@ -14,18 +15,22 @@ import (
 func (s *Server) tokenText(id int32) string {
 	t, err := s.engine.Tokenizer()
 	if err != nil {
-		return fmt.Sprintf("token_id:%d", id)
+		return idText(id)
 	}
 	b := t.Bytes(id)
 	if utf8.Valid(b) {
 		return string(b)
 	}
-	text := "bytes:"
+	var text strings.Builder
+	text.WriteString("bytes:")
 	for _, c := range b {
-		text += fmt.Sprintf(`\x%02x`, c)
+		text.WriteString(fmt.Sprintf(`\x%02x`, c))
 	}
-	return text
+	return text.String()
 }
+
+// idText is how a token is called that has no text of its own.
+func idText(id int32) string { return fmt.Sprintf("token_id:%d", id) }
 
 // jsonLogProb is a log-probability that JSON can write: nothing is less likely
 // than e^-9999, which is what other servers write for a probability of 0.
@@ -89,12 +94,14 @@ func (c *textScorer) add(id int32, logProb float64, top []sample.TokenLogProb, f
 	p := jsonLogProb(logProb)
 	alternatives := map[string]float64{text: p}
 	for _, t := range top[:min(len(top), c.top)] {
-		// Of tokens with the same text the most likely one counts: top is in order.
-		if text := c.server.tokenText(t.Token); t.Token != id {
-			if _, taken := alternatives[text]; !taken {
-				alternatives[text] = jsonLogProb(t.LogProb)
-			}
+		if t.Token == id {
+			continue
 		}
+		text := c.server.tokenText(t.Token)
+		if _, taken := alternatives[text]; taken {
+			text = idText(t.Token) // another token of the same text
+		}
+		alternatives[text] = jsonLogProb(t.LogProb)
 	}
 	o.TokenLogProbs, o.TopLogProbs = append(o.TokenLogProbs, &p), append(o.TopLogProbs, alternatives)
 }

@@ -110,3 +110,26 @@ func TestInside(t *testing.T) {
 		}
 	}
 }
+
+// Marks that are special tokens would be missing from a text without these.
+func TestSpecial(t *testing.T) {
+	for _, tc := range []struct {
+		format  Format
+		tools   bool
+		special string
+		want    bool
+	}{
+		{Format{}, true, "<think>", false},
+		{Format{"hermes", "qwen3"}, true, "<|im_end|>", false},
+		{Format{"hermes", "qwen3"}, true, "</think>", true},
+		{Format{"hermes", "qwen3"}, true, "<tool_call>", true},
+		{Format{"hermes", "qwen3"}, false, "<tool_call>", false},
+		{Format{"mistral", ""}, true, "[TOOL_CALLS]", true},
+		{Format{"llama3_json", ""}, true, "<|python_tag|>", true},
+		{Format{"deepseek_v4", "deepseek_v4"}, false, "", true},
+	} {
+		if got := tc.format.Special(tc.tools, func(token string) bool { return token == tc.special && token != "" }); got != tc.want {
+			t.Errorf("%v, tools %v, %s: %v", tc.format, tc.tools, tc.special, got)
+		}
+	}
+}

@@ -91,6 +91,21 @@ func (f Format) NewParser(turn Turn) Parser {
 	return newParser(thinks[f.Reasoning], s, turn)
 }
 
+// Special reports whether marks of the format are special tokens of a vocabulary: then a parser needs the
+// text with special tokens in it. Without tools the marks of calls do not matter.
+func (f Format) Special(tools bool, special func(token string) bool) bool {
+	if f.isDSML() {
+		return true
+	}
+	t := thinks[f.Reasoning]
+	marks := []string{t.start, t.end}
+	if calls := syntaxes[f.Calls]; calls != nil && tools {
+		s := calls()
+		marks = slices.Concat(marks, s.starts, s.opening, s.ends)
+	}
+	return slices.ContainsFunc(marks, special)
+}
+
 // Inside reports whether a prompt ends within reasoning. token returns the text of a token, and whether it
 // is a special one. The last mark of reasoning decides. If there is none since the last special token, such
 // as the one that begins the model's turn, it is for the family to say: marks in earlier messages, or in

@@ -231,3 +231,25 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// What nobody can have meant, and what takes too much memory, is an error where
+// texts of strangers are read.
+func TestDecodeUnique(t *testing.T) {
+	for _, tc := range []struct {
+		text  string
+		limit int
+		want  string // "": no error
+	}{
+		{`{"a":1,"b":{"a":2}}`, 4, ""},
+		{`{"a":1,"b":{"a":2}}`, 3, "too many values"},
+		{`[[],[],[]]`, 4, ""},
+		{`[[],[],[]]`, 3, "json: offset 7: too many values"},
+		{`{"a":1,"a":1}`, 9, `json: offset 12: the key "a" comes twice`},
+		{`[{"a":{"\u0061":1,"a":2}}]`, 9, `the key "a" comes twice`},
+	} {
+		_, err := DecodeUnique([]byte(tc.text), tc.limit)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s, %d values: %v, want %q", tc.text, tc.limit, err, tc.want)
+		}
+	}
+}

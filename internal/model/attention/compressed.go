@@ -136,7 +136,7 @@ func (a *Compressed) attend(step *nn.Step, st *nn.State, q, out []float32, from,
 	sources := a.sources[:1]
 	switch {
 	case a.Indexer != nil:
-		lists := a.Indexer.choose(step, st, st.Store(a.Layer, storeIndexKeys), v.entries, from, to)
+		lists := a.Indexer.choose(step, st, st.Store(a.Layer, storeIndexKeys), q, v.entries, from, to)
 		sources = append(sources, kernel.Source{Entries: st.Store(a.Layer, storeEntries), Lists: lists})
 	case a.Compressor != nil:
 		sources = append(sources, kernel.Source{Entries: st.Store(a.Layer, storeEntries), To: v.entries})

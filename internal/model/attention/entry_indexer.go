@@ -63,8 +63,9 @@ func (n *EntryIndexer) store(step *nn.Step, st *nn.State, keys, inputs *kvcache.
 }
 
 // choose returns which of the first visible entries each of rows [from, to)
-// reads, in ascending order.
-func (n *EntryIndexer) choose(step *nn.Step, st *nn.State, keys *kvcache.View, visible []int32, from, to int) [][]int32 {
+// reads, in ascending order. q are the queries with which the rows will attend;
+// see spoil.
+func (n *EntryIndexer) choose(step *nn.Step, st *nn.State, keys *kvcache.View, q []float32, visible []int32, from, to int) [][]int32 {
 	n.scores = n.scores[:0]
 	for _, v := range visible {
 		n.scores = append(n.scores, st.Take(int(v)))
@@ -75,5 +76,6 @@ func (n *EntryIndexer) choose(step *nn.Step, st *nn.State, keys *kvcache.View, v
 		Seqs: step.Seqs[from:to], To: visible, KV: keys, Scores: n.scores,
 	})
 	n.lists = st.Pool.TopK(n.scores, n.TopK, n.lists)
+	spoil(q, n.scores, n.lists)
 	return n.lists
 }

@@ -107,8 +107,9 @@ func (x *Indexer) chooses(pos int32) bool { return int(pos) >= x.TopK }
 
 // selected returns for each of the rows [from, to) the positions that it attends
 // to, ascending; none if these are all up to its own, nil if that is so of all
-// rows. The lists are workspace.
-func (x *Indexer) selected(step *nn.Step, st *nn.State, from, to int) [][]int32 {
+// rows. The lists are workspace. q are the queries with which the rows will
+// attend; see spoil.
+func (x *Indexer) selected(step *nn.Step, st *nn.State, q []float32, from, to int) [][]int32 {
 	if !slices.ContainsFunc(step.Positions[from:to], x.chooses) {
 		return nil
 	}
@@ -116,19 +117,20 @@ func (x *Indexer) selected(step *nn.Step, st *nn.State, from, to int) [][]int32 
 	for range to - from {
 		x.lists = append(x.lists, st.TakeInts(x.TopK))
 	}
+	width := len(q) / (to - from)
 	for row := from; row < to; {
 		first, n := row, 0
 		for row < to && (row == first || n+int(step.Positions[row]) < scoreValues) {
 			n += int(step.Positions[row]) + 1
 			row++
 		}
-		x.choose(step, st, first, row, x.lists[first-from:row-from])
+		x.choose(step, st, q[(first-from)*width:(row-from)*width], first, row, x.lists[first-from:row-from])
 	}
 	return x.lists
 }
 
 // choose fills the lists of rows [from, to).
-func (x *Indexer) choose(step *nn.Step, st *nn.State, from, to int, lists [][]int32) {
+func (x *Indexer) choose(step *nn.Step, st *nn.State, q []float32, from, to int, lists [][]int32) {
 	mark := st.Mark()
 	defer st.Release(mark)
 	ends := st.TakeInts(to - from)
@@ -146,4 +148,21 @@ func (x *Indexer) choose(step *nn.Step, st *nn.State, from, to int, lists [][]in
 		Q: x.q[from*n : to*n], W: x.w[from*x.Heads : to*x.Heads], Seqs: step.Seqs[from:to], To: ends, Scores: x.scores,
 	})
 	st.Pool.TopK(x.scores, x.TopK, lists)
+	spoil(q, x.scores, lists)
+}
+
+// spoil makes the queries of a row, of q [rows, n], NaN if a score that chose its
+// list is +Inf, as IndexScores writes what is no finite number. Such scores say
+// nothing: TopK would take the first positions, and the row would answer from
+// these as if nothing were wrong. A row whose list is of all that it sees did not
+// choose, and stays.
+func spoil(q []float32, scores [][]float32, lists [][]int32) {
+	n := len(q) / len(lists)
+	for row, list := range lists {
+		if s := scores[row]; len(list) < len(s) && slices.ContainsFunc(list, func(i int32) bool { return s[i] > math.MaxFloat32 }) {
+			for i := range n {
+				q[row*n+i] = float32(math.NaN())
+			}
+		}
+	}
 }

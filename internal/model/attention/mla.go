@@ -142,8 +142,9 @@ func (a *MLA) project(st *nn.State, x []float32) (q, latent, low []float32) {
 
 // reach says what rows [from, to) of the step read of entries, one for each
 // position: all up to their own, or what the indexer selects. The result is
-// valid until the next call, and while workspace is that is taken here.
-func (a *MLA) reach(step *nn.Step, st *nn.State, entries kernel.Entries, from, to int) []kernel.Source {
+// valid until the next call, and while workspace is that is taken here. The
+// rows' queries q become NaN where the indexer's scores are no finite numbers.
+func (a *MLA) reach(step *nn.Step, st *nn.State, entries kernel.Entries, q []float32, from, to int) []kernel.Source {
 	end := st.TakeInts(to - from)
 	for i, pos := range step.Positions[from:to] {
 		end[i] = pos + 1
@@ -152,7 +153,7 @@ func (a *MLA) reach(step *nn.Step, st *nn.State, entries kernel.Entries, from, t
 	if a.Indexer == nil {
 		return a.sources[:1]
 	}
-	lists := a.Indexer.selected(step, st, from, to)
+	lists := a.Indexer.selected(step, st, q, from, to)
 	if lists == nil {
 		return a.sources[:1]
 	}

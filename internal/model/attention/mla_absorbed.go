@@ -30,7 +30,7 @@ func (a *MLA) attendAbsorbed(step *nn.Step, st *nn.State, view *kvcache.View, q,
 		sums := st.Take(rows * heads * r)
 		st.Pool.AttendEntries(kernel.EntryAttention{
 			Heads: heads, KVHeads: 1, KeyDim: w, ValueDim: r, Shared: true, Scale: a.Scale, DType: view.DType(),
-			Q: query, Out: sums, Seqs: step.Seqs[from : from+rows], Sources: a.reach(step, st, view, from, from+rows),
+			Q: query, Out: sums, Seqs: step.Seqs[from : from+rows], Sources: a.reach(step, st, view, query, from, from+rows),
 		})
 		byHead := absorbed
 		st.Pool.Move(vectors(byHead, r, rows*r), vectors(sums, heads*r, r), rows, heads, r)

@@ -40,7 +40,7 @@ func (a *MLA) attendExpanded(step *nn.Step, st *nn.State, view *kvcache.View, q,
 		mark, rows := st.Mark(), s.To-s.From
 		q, out := q[s.From*a.Heads*d:], out[s.From*a.Heads*v:]
 		positions := int(step.Positions[s.To-1]) + 1
-		sources := a.reach(step, st, &a.entries, s.From, s.To)
+		sources := a.reach(step, st, &a.entries, q[:rows*a.Heads*d], s.From, s.To)
 
 		most := max(1, min(expandedValues/(positions*(d+v)), a.Heads))
 		for first := 0; first < a.Heads; first += most {

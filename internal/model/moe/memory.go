@@ -99,6 +99,14 @@ func alike(a, b [3]*tensor.Matrix) bool {
 	return true
 }
 
+// A MemoryError reports memory that does not hold one packed expert of each form,
+// which takes Least bytes.
+type MemoryError struct{ Bytes, Least int64 }
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("memory for experts: %d bytes, expected at least %d, which hold one of each form", e.Bytes, e.Least)
+}
+
 // Reserve takes the memory of slots, once all layers are loaded. Errors: the
 // limit is too low, or the system has not so much memory.
 func (m *Memory) Reserve() error {
@@ -114,7 +122,7 @@ func (m *Memory) Reserve() error {
 		all += f.bytes() * int64(f.experts)
 	}
 	if least > m.limit {
-		return fmt.Errorf("memory for experts: %d bytes, expected at least %d, which hold one of each form", m.limit, least)
+		return &MemoryError{m.limit, least}
 	}
 	// What is left is shared out so that the same part of each form is packed.
 	for _, f := range m.forms {
