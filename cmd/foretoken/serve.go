@@ -48,6 +48,11 @@ the command line wins, then the environment, then the file.
 // BeforeResolve is called by kong, once the command line is read.
 func (c *serveCmd) BeforeResolve(k *kongContext) error { return resolveConfig(k) }
 
+// Validate is called by kong.
+func (c *serveCmd) Validate() error {
+	return cmp.Or(c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.engineFlags.Validate())
+}
+
 // Run serves until it is told to end.
 func (c *serveCmd) Run(ctx context.Context) error {
 	log := c.logger()
@@ -56,8 +61,15 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	how, err := c.engine(log)
+	if err != nil {
+		return err
+	}
+	if _, missing, err := find(model); err != nil && !missing {
+		return err
+	}
 	if c.OTLP != "" {
-		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version())
+		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version(), log)
 		if err != nil {
 			return err
 		}
@@ -88,7 +100,7 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	go func() {
 		defer close(loaded)
 		var err error
-		if e, err = c.load(ctx, log, model); err != nil {
+		if e, err = c.load(ctx, log, model, how); err != nil {
 			stop(err)
 			return
 		}
@@ -112,11 +124,7 @@ func (c *serveCmd) Run(ctx context.Context) error {
 }
 
 // load fetches and opens the model.
-func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string) (*engine.Engine, error) {
-	o, err := c.engine(log)
-	if err != nil {
-		return nil, err
-	}
+func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string, o engine.Options) (*engine.Engine, error) {
 	path, err := fetch(ctx, model)
 	if err != nil {
 		return nil, err
