@@ -71,17 +71,10 @@ func command(args []string) int {
 		return report(withHelp(err), nil)
 	}
 
-	// The first Ctrl-C cancels; the second, should that take long, ends at once.
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(exitInterrupted)
-	}()
+	// The first Ctrl-C cancels; the second, should that take long, kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	// A reader that has left is an error of the write instead of a signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 

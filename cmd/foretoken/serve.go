@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
@@ -56,6 +58,7 @@ func (c *serveCmd) Validate() error {
 // Run serves until it is told to end.
 func (c *serveCmd) Run(ctx context.Context) error {
 	log := c.logger()
+	defer endAtSecondSignal()()
 	model := cmp.Or(c.Name, c.Model, pull.DefaultModel)
 	o, err := c.server(log, model)
 	if err != nil {
@@ -121,6 +124,26 @@ func (c *serveCmd) Run(ctx context.Context) error {
 		log.Info("ended")
 	}
 	return err
+}
+
+// endAtSecondSignal ends the process at the second SIGTERM or Ctrl-C: the first
+// ends ctx, and drains. It counts signals itself, so that none is lost that
+// comes while another is being dealt with.
+func endAtSecondSignal() (stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for n := 0; n < 2; n++ {
+			if _, open := <-signals; !open {
+				return
+			}
+		}
+		os.Exit(exitInterrupted)
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 // load fetches and opens the model.
