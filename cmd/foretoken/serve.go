@@ -133,7 +133,7 @@ func endAtSecondSignal() (stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		for n := 0; n < 2; n++ {
+		for range 2 {
 			if _, open := <-signals; !open {
 				return
 			}

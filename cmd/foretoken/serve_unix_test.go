@@ -70,7 +70,7 @@ func (s *served) await(t *testing.T, message string) map[string]any {
 
 // end waits for the process.
 func (s *served) end() error {
-	for range s.logs { //nolint:revive // to the end
+	for range s.logs { // to the end
 	}
 	return s.Wait()
 }

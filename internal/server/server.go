@@ -155,6 +155,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = hs.Close()
 	}
-	<-failed
+	_ = <-failed // that it was shut down
 	return err
 }
