@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -253,6 +254,17 @@ func TestDeadlines(t *testing.T) {
 		a.server.Limits.FirstToken = first
 		r, text := a.send(t, "POST", "/v1/completions", `{"prompt": "hello"}`)
 		if e := refusal(t, text); r.StatusCode != 504 || e.Code != "timeout" || !strings.Contains(e.Message, "for the first") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", r.StatusCode, text)
+		}
+	})
+	t.Run("anywhere", func(t *testing.T) {
+		a := serveModel(t, "llama", Options{})
+		a.server.routes = a.server.handle(route{handle: func(_ *Server, _ http.ResponseWriter, r *http.Request) error {
+			requestOf(r.Context()).cancel(errFirstToken)
+			return fmt.Errorf("rendering: %w", r.Context().Err())
+		}})
+		r, text := a.send(t, "GET", "/", "")
+		if e := refusal(t, text); r.StatusCode != 504 || e.Message != errFirstToken.Message {
 			t.Errorf("%d %s", r.StatusCode, text)
 		}
 	})

@@ -155,6 +155,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = hs.Close()
 	}
-	_ = <-failed // that it was shut down
+	if stopped := <-failed; !errors.Is(stopped, http.ErrServerClosed) {
+		err = errors.Join(err, stopped)
+	}
 	return err
 }
