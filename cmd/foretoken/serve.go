@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
@@ -48,16 +50,29 @@ the command line wins, then the environment, then the file.
 // BeforeResolve is called by kong, once the command line is read.
 func (c *serveCmd) BeforeResolve(k *kongContext) error { return resolveConfig(k) }
 
+// Validate is called by kong.
+func (c *serveCmd) Validate() error {
+	return cmp.Or(c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.engineFlags.Validate())
+}
+
 // Run serves until it is told to end.
 func (c *serveCmd) Run(ctx context.Context) error {
 	log := c.logger()
+	defer endAtSecondSignal()()
 	model := cmp.Or(c.Name, c.Model, pull.DefaultModel)
 	o, err := c.server(log, model)
 	if err != nil {
 		return err
 	}
+	how, err := c.engine(log)
+	if err != nil {
+		return err
+	}
+	if _, missing, err := find(model); err != nil && !missing {
+		return err
+	}
 	if c.OTLP != "" {
-		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version())
+		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version(), log)
 		if err != nil {
 			return err
 		}
@@ -88,7 +103,7 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	go func() {
 		defer close(loaded)
 		var err error
-		if e, err = c.load(ctx, log, model); err != nil {
+		if e, err = c.load(ctx, log, model, how); err != nil {
 			stop(err)
 			return
 		}
@@ -111,12 +126,28 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	return err
 }
 
-// load fetches and opens the model.
-func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string) (*engine.Engine, error) {
-	o, err := c.engine(log)
-	if err != nil {
-		return nil, err
+// endAtSecondSignal ends the process at the second SIGTERM or Ctrl-C: the first
+// ends ctx, and drains. It counts signals itself, so that none is lost that
+// comes while another is being dealt with.
+func endAtSecondSignal() (stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for range 2 {
+			if _, open := <-signals; !open {
+				return
+			}
+		}
+		os.Exit(exitInterrupted)
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
 	}
+}
+
+// load fetches and opens the model.
+func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string, o engine.Options) (*engine.Engine, error) {
 	path, err := fetch(ctx, model)
 	if err != nil {
 		return nil, err

@@ -64,8 +64,9 @@ func (w *response) FlushError() error {
 func (w *response) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
 func (w *response) relax()  { _ = w.control.SetWriteDeadline(time.Time{}) }
 
-// finish is called before the library sends what is left.
-func (w *response) finish() { w.extend() }
+// finish is called before the library sends what is left. It first reads some of
+// a body that nobody has read, which has stall of its own.
+func (w *response) finish() { _ = w.control.SetWriteDeadline(time.Now().Add(2 * w.stall)) }
 
 // A body lets go of a client that does not send: some of it has to come within
 // stall.
@@ -80,7 +81,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	b.extend()
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // as readers return it
+	if err == io.EOF {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

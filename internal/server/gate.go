@@ -9,11 +9,16 @@ import (
 // A gate counts the requests for the model, lets in no more than there may be,
 // and none once it is closed.
 type gate struct {
-	most int
+	most   int
+	closed chan struct{} // is closed when the gate is
+	empty  chan struct{} // is closed when nobody is inside, and nobody will be
 
 	mu     sync.Mutex
 	inside int
-	empty  chan struct{} // not nil once the gate is closed; closed when nobody is inside
+}
+
+func newGate(most int) *gate {
+	return &gate{most: most, closed: make(chan struct{}), empty: make(chan struct{})}
 }
 
 // enter counts a request, until it calls leave, or refuses it.
@@ -21,7 +26,7 @@ func (g *gate) enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.empty != nil:
+	case g.isClosed():
 		return errDraining
 	case g.inside >= g.most:
 		return errBusy
@@ -33,27 +38,31 @@ func (g *gate) enter() error {
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside--; g.inside == 0 && g.empty != nil {
+	if g.inside--; g.inside == 0 && g.isClosed() {
 		close(g.empty)
 	}
 }
 
-// close refuses all from now on. The channel is closed when the last has left.
-func (g *gate) close() <-chan struct{} {
+// close refuses all from now on.
+func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.empty == nil {
-		if g.empty = make(chan struct{}); g.inside == 0 {
-			close(g.empty)
-		}
+	if g.isClosed() {
+		return
 	}
-	return g.empty
+	close(g.closed)
+	if g.inside == 0 {
+		close(g.empty)
+	}
 }
 
-func (g *gate) closed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.empty != nil
+func (g *gate) isClosed() bool {
+	select {
+	case <-g.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 func (g *gate) count() int {

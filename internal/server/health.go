@@ -11,7 +11,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // ready is GET /ready: the model is here, and requests are taken.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 	switch {
-	case s.gate.closed():
+	case s.gate.isClosed():
 		return errDraining
 	case !s.loaded.Load():
 		return errLoading

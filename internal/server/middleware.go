@@ -34,7 +34,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		r = r.WithContext(ctx)
 
 		err := s.answer(rt, in, out, r)
-		if err != nil && ctx.Err() != nil {
+		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			err = context.Cause(ctx)
 		}
 		if err != nil && out.status == 0 {
@@ -75,13 +75,13 @@ func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (
 			err = errors.New("panic")
 		}
 	}()
+	if err := s.limitBody(out, r); err != nil {
+		return err
+	}
 	if rt.key {
 		if in.key, err = s.keys.check(r); err != nil {
 			return err
 		}
-	}
-	if err := s.limitBody(out, r); err != nil {
-		return err
 	}
 	if rt.work {
 		if err := s.gate.enter(); err != nil {
@@ -107,12 +107,14 @@ func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (
 }
 
 // limitBody bounds the body of a request: its size, and how long it may stop.
+// It comes before any answer, since the library reads some of what the handler
+// has left before it answers.
 func (s *Server) limitBody(out *response, r *http.Request) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	b := &body{ReadCloser: r.Body, control: out.control, stall: s.Limits.Stall}
-	b.extend() // also for what the library reads of it, should the handler not
+	b.extend()
 	r.Body = http.MaxBytesReader(out.ResponseWriter, b, s.Limits.Body)
 	if r.ContentLength > s.Limits.Body {
 		return tooLarge(s.Limits.Body)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -27,7 +28,7 @@ func (a *testAPI) send(t *testing.T, method, path, body string, header ...string
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", bearer)
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func (a *testAPI) begin(t *testing.T, header ...string) (stop func()) {
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
-	response, err := a.Client().Do(r)
+	response, err := a.client.Do(r)
 	if err == nil && response.StatusCode != 200 {
 		err = errors.New(response.Status)
 	}
@@ -253,6 +254,17 @@ func TestDeadlines(t *testing.T) {
 		a.server.Limits.FirstToken = first
 		r, text := a.send(t, "POST", "/v1/completions", `{"prompt": "hello"}`)
 		if e := refusal(t, text); r.StatusCode != 504 || e.Code != "timeout" || !strings.Contains(e.Message, "for the first") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", r.StatusCode, text)
+		}
+	})
+	t.Run("anywhere", func(t *testing.T) {
+		a := serveModel(t, "llama", Options{})
+		a.server.routes = a.server.handle(route{handle: func(_ *Server, _ http.ResponseWriter, r *http.Request) error {
+			requestOf(r.Context()).cancel(errFirstToken)
+			return fmt.Errorf("rendering: %w", r.Context().Err())
+		}})
+		r, text := a.send(t, "GET", "/", "")
+		if e := refusal(t, text); r.StatusCode != 504 || e.Message != errFirstToken.Message {
 			t.Errorf("%d %s", r.StatusCode, text)
 		}
 	})

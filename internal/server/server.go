@@ -64,7 +64,7 @@ type Server struct {
 	loaded  atomic.Bool
 	started time.Time
 
-	gate    gate
+	gate    *gate
 	keys    keys
 	metrics *metrics
 	routes  http.Handler
@@ -80,7 +80,7 @@ func New(o Options) *Server {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	s.gate.most = l.Concurrent
+	s.gate = newGate(l.Concurrent)
 	s.metrics = newMetrics(s)
 	s.routes = s.mux()
 	return s
@@ -145,9 +145,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.Log.Info("draining: no new requests", "running", s.gate.count())
-	empty := s.gate.close()
+	s.gate.close()
 	hs.SetKeepAlivesEnabled(false) // clients look for another server
-	<-empty
+	<-s.gate.empty
 	// What is left is not for the model, or is an answer on its way to a client.
 	end, cancel := context.WithTimeout(context.Background(), 2*s.Limits.Stall)
 	defer cancel()
@@ -155,6 +155,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = hs.Close()
 	}
-	<-failed
+	if stopped := <-failed; !errors.Is(stopped, http.ErrServerClosed) {
+		err = errors.Join(err, stopped)
+	}
 	return err
 }

@@ -26,7 +26,8 @@ type testAPI struct {
 	*httptest.Server
 	server *Server
 	end    context.CancelCauseFunc // ends all requests
-	left   chan struct{}           // has a value for each request that has been served, as far as someone looks
+	client *http.Client
+	left   chan struct{} // has a value for each request that has been served, as far as someone looks
 }
 
 func serveModel(t *testing.T, family string, o Options) *testAPI {
@@ -76,7 +77,7 @@ func serveEngine(t *testing.T, e *engine.Engine, o Options) *testAPI {
 		}
 	}))
 	t.Cleanup(ts.Close)
-	return &testAPI{ts, s, end, left}
+	return &testAPI{ts, s, end, ts.Client(), left}
 }
 
 type object = map[string]any
@@ -92,7 +93,7 @@ func (a *testAPI) post(t *testing.T, path string, body any) (int, string) {
 		}
 		text = string(b)
 	}
-	r, err := a.Client().Post(a.URL+path, "application/json", strings.NewReader(text))
+	r, err := a.client.Post(a.URL+path, "application/json", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -16,12 +18,13 @@ import (
 
 // NewTracer sends spans to a collector that speaks OTLP over HTTP, such as
 // http://localhost:4318/v1/traces. Requests never wait for it: spans that it
-// does not take in time are lost. Stop sends what is left, until ctx ends.
-func NewTracer(ctx context.Context, endpoint, version string) (t trace.Tracer, stop func(ctx context.Context) error, err error) {
+// does not take in time are lost, and log has a line. Stop sends what is left, until ctx ends.
+func NewTracer(ctx context.Context, endpoint, version string, log *slog.Logger) (t trace.Tracer, stop func(ctx context.Context) error, err error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces to %s: %w", endpoint, err)
 	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans are lost", "error", err) }))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(resource.NewSchemaless(
 		attribute.String("service.name", "foretoken"), attribute.String("service.version", version))))
 	return p.Tracer("github.com/foretoken/foretoken"), p.Shutdown, nil
