@@ -33,7 +33,8 @@ type chatDelta struct {
 }
 
 // chunks returns what is new of an answer: one chunk for each stretch of the
-// same kind.
+// same kind, and one for its end. Clients that put streams together take an
+// empty delta for the end of what came before it.
 func (a *chatAnswer) chunks() []chatChunkChoice {
 	var all []chatChunkChoice
 	for i := 0; i < len(a.deltas); {
@@ -43,17 +44,15 @@ func (a *chatAnswer) chunks() []chatChunkChoice {
 			all = append(all, chatChunkChoice{Index: a.index, Delta: delta})
 		}
 	}
-	ends := a.finish != "" && !a.told
-	if len(all) == 0 && (len(a.scores) > 0 || len(a.ids) > 0 || ends) {
-		all = append(all, chatChunkChoice{Index: a.index})
+	if len(a.scores) > 0 || len(a.ids) > 0 { // tokens are told of once
+		if len(all) == 0 {
+			all = append(all, chatChunkChoice{Index: a.index})
+		}
+		all[0].LogProbs, all[0].TokenIDs = a.logProbs(), a.ids
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	// Tokens are told of once, and before a reason to finish.
-	all[0].LogProbs, all[0].TokenIDs = a.logProbs(), a.ids
-	if ends {
-		all[len(all)-1].FinishReason, a.told = &a.finish, true
+	if a.finish != "" && !a.told {
+		all = append(all, chatChunkChoice{Index: a.index, FinishReason: &a.finish})
+		a.told = true
 	}
 	a.deltas, a.scores, a.ids = nil, nil, nil
 	return all

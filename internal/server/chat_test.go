@@ -144,6 +144,9 @@ func joinChat(t *testing.T, all []chatChunk, n int) []chatChoice {
 		}
 		if c.FinishReason != nil {
 			into.FinishReason = *c.FinishReason
+			if diff := cmp.Diff(chatChunkChoice{Index: c.Index, FinishReason: c.FinishReason}, c); diff != "" {
+				t.Errorf("chunk %d: an answer ends with a chunk that has nothing else: %s", i, diff)
+			}
 		}
 	}
 	return answers

@@ -23,7 +23,7 @@ var described = map[string]any{
 	"ChatRequest": chatRequest{}, "ChatCompletion": chatCompletion{}, "ChatChunk": chatChunk{},
 	"ResponseRequest": responseRequest{}, "Response": responseBody{}, "ResponseEvent": responseEvent{},
 	"EmbeddingRequest": embeddingRequest{}, "EmbeddingList": embeddingList{},
-	"TokenizeRequest": tokenizeRequest{}, "Tokenized": tokenized{}, "DetokenizeRequest": detokenizeRequest{}, "Detokenized": detokenized{},
+	"TokenizeRequest": tokenizeRequest{}, "Tokenized": tokenized{}, "DetokenizeRequest": detokenizeRequest{}, "Detokenized": detokenized{}, "TokenizerInfo": tokenizerInfo{},
 	"ModelList": modelList{}, "DebugTable": debugTable{}, "Version": versionBody{}, "ErrorBody": struct {
 		Error errorFields `json:"error"`
 	}{},

@@ -34,6 +34,7 @@ var routes = []route{
 	{method: "POST", pattern: "/v1/embeddings", handle: (*Server).embeddings, key: true, model: true, work: true},
 	{method: "POST", pattern: "/tokenize", handle: (*Server).tokenize, key: true, model: true, work: true},
 	{method: "POST", pattern: "/detokenize", handle: (*Server).detokenize, key: true, model: true, work: true},
+	{method: "GET", pattern: "/tokenizer_info", handle: (*Server).tokenizerInfo, key: true, model: true},
 }
 
 // mux serves the routes; what is none of them has the answer that says so.
