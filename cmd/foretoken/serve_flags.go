@@ -119,6 +119,7 @@ type scheduleFlags struct {
 	MaxNumBatchedTokens      int     `group:"schedule" placeholder:"N" aliases:"max-prefill-tokens" help:"Tokens that are computed in a step, by default 128, or --max-num-seqs if that is more."`
 	ChunkedPrefillSize       int     `group:"schedule" placeholder:"N" help:"Most of one prompt in a step, by default all."`
 	MaxPartialPrompts        int     `group:"schedule" placeholder:"N" aliases:"max-num-partial-prefills" help:"Prompts that are computed in part at a time, by default 1."`
+	EnableMixedChunk         bool    `group:"schedule" default:"true" negatable:"" help:"Compute prompts and the next tokens of answers in the same steps, as by default; else in turns."`
 	SchedulePolicy           string  `group:"schedule" placeholder:"NAME" aliases:"scheduling-policy" default:"fcfs" enum:"fcfs,lpm,dfs-weight,priority" help:"Which request is next: fcfs, the first that came and the default; lpm, that with the longest cached prefix; dfs-weight, the busiest branch of the prefix cache; priority."`
 	ScheduleConservativeness float64 `group:"schedule" placeholder:"X" default:"1" help:"Below 1 more requests run at the risk that some are computed again, above 1 fewer."`
 	ITLTargetMS              float64 `name:"itl-target-ms" group:"schedule" placeholder:"MS" help:"Time between two tokens of an answer to keep while prompts are computed, by default 2.5 times what it is without."`
@@ -134,6 +135,7 @@ func (f scheduleFlags) Validate() error {
 
 func (f scheduleFlags) set(o *engine.Options) {
 	o.MaxSeqs, o.MaxQueued, o.MaxBatchedTokens, o.ChunkSize, o.MaxPartial = f.MaxNumSeqs, f.MaxQueuedRequests, f.MaxNumBatchedTokens, f.ChunkedPrefillSize, f.MaxPartialPrompts
+	o.SeparatePrefill = !f.EnableMixedChunk
 	o.Policy, o.Conservativeness = f.SchedulePolicy, f.ScheduleConservativeness
 	o.ITLTarget = time.Duration(f.ITLTargetMS * float64(time.Millisecond))
 }
