@@ -131,6 +131,14 @@ func outcomes(t failer, program func(*branches) []int32) law {
 	return l
 }
 
+// of is the probability of a text.
+func (l law) of(text ...int32) *big.Rat {
+	if p := l[fmt.Sprint(text)]; p != nil {
+		return p
+	}
+	return new(big.Rat)
+}
+
 // differs describes the first difference of two laws, "" if they are equal.
 func (l law) differs(want law) string {
 	texts := map[string]bool{}
@@ -252,6 +260,19 @@ func generate(t failer, n int, next round) law {
 		}
 		return text
 	})
+}
+
+// expectedTokens is how many tokens a first round commits in expectation.
+func expectedTokens(t failer, next round, depth int) *big.Rat {
+	sum := new(big.Rat)
+	for tokens, p := range outcomes(t, func(b *branches) []int32 {
+		return []int32{int32(len(next(b, nil, depth)))}
+	}) {
+		var n int64
+		fmt.Sscanf(tokens, "[%d]", &n)
+		sum.Add(sum, p.Mul(p, big.NewRat(n, 1)))
+	}
+	return sum
 }
 
 // accepted are the tokens of a verdict.

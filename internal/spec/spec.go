@@ -57,6 +57,17 @@ func (d *Draft) Truncate(n int) {
 	}
 }
 
+// Reset makes the draft an empty tree, chosen, with confidences to come. It
+// keeps the memory.
+func (d *Draft) Reset() {
+	d.Tree.Reset()
+	d.Q = d.Q[:0]
+	d.Confidence = d.Confidence[:0]
+	if d.Confidence == nil {
+		d.Confidence = []float64{}
+	}
+}
+
 // drawn returns what the children of a row were drawn from, or false if they
 // were chosen.
 func (d *Draft) drawn(row int) (Row, bool) {
