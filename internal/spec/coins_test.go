@@ -215,3 +215,5 @@ func logitsOf(r Row, vocab int) []float32 {
 	}
 	return x
 }
+
+var sampleKey = sample.Key{Seed: 42}
