@@ -31,7 +31,7 @@ type expanded struct {
 }
 
 // Start begins a tree with the candidates for the first level, best first. All
-// of them are the frontier.
+// of them are the frontier, but for impossible ones, which are never noted.
 func (g *Dynamic) Start(top []Candidate) {
 	g.nodes, g.frontier = g.nodes[:0], g.frontier[:0]
 	g.note(-1, 0, top)
@@ -42,7 +42,9 @@ func (g *Dynamic) Start(top []Candidate) {
 
 func (g *Dynamic) note(parent int32, score float64, top []Candidate) {
 	for _, c := range top {
-		g.nodes = append(g.nodes, expanded{c.Token, parent, score + float64(c.LogProb)})
+		if s := score + float64(c.LogProb); !math.IsInf(s, -1) {
+			g.nodes = append(g.nodes, expanded{c.Token, parent, s})
+		}
 	}
 }
 
