@@ -121,7 +121,9 @@ func TestTopAdmission(t *testing.T) {
 		}
 	}
 	// Ties: the earlier position, then the earlier request.
-	if diff := cmp.Diff([]int{2, 1}, a.Top([][]float64{{1, 1}, {1, 1}}, 3)); diff != "" {
-		t.Errorf("ties (-want +got):\n%s", diff)
+	for budget, want := range [][]int{{0, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}} {
+		if diff := cmp.Diff(want, a.Top([][]float64{{1, 1}, {1, 1}}, budget)); diff != "" {
+			t.Errorf("ties, budget %d (-want +got):\n%s", budget, diff)
+		}
 	}
 }

@@ -122,6 +122,20 @@ func TestCoinsKeepTheLawOverRounds(t *testing.T) {
 	}
 }
 
+func TestCoinsAreSureOfWhatIsSure(t *testing.T) {
+	coins := NewCoins(sampleKey)
+	for node := range 100 {
+		for _, c := range []struct {
+			num, den float64
+			want     bool
+		}{{0, 0, false}, {0, 1, false}, {1, 0, true}, {1, 1, true}, {2, 1, true}, {1e-300, 1e-300, true}} {
+			if got := coins.Accept(node, c.num, c.den); got != c.want {
+				t.Errorf("node %d accepted with probability %v/%v: %v", node, c.num, c.den, got)
+			}
+		}
+	}
+}
+
 // Noise of different depths and purposes of a round is different.
 func TestRoundNoiseIsApart(t *testing.T) {
 	key := sample.Key{Seed: 1, Position: 7}

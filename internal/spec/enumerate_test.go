@@ -199,6 +199,9 @@ func randomToy(seed uint64, vocab, most int) toy {
 				r.Total += r.W[i]
 			}
 		}
+		for next(2) == 0 && r.W[len(r.W)-1] == 0 {
+			r.W = r.W[:len(r.W)-1] // a model of a smaller vocabulary
+		}
 		if next(3) == 0 {
 			r.IDs = []int32{}
 			w := r.W

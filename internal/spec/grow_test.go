@@ -195,16 +195,16 @@ func TestBestFirstTree(t *testing.T) {
 	})
 }
 
-// The heap's order in one picture: two positions, four nodes.
+// The order in one picture: two positions, four nodes.
 func TestBestFirstOrder(t *testing.T) {
 	lp := func(p float64) float32 { return float32(math.Log(p)) }
 	d := new(Draft)
 	new(BestFirst).Draft(d, [][]Candidate{
-		{{1, lp(0.6)}, {2, lp(0.3)}},
-		{{3, lp(0.9)}, {4, lp(0.1)}},
+		{{1, lp(0.5)}, {2, lp(0.4)}},
+		{{3, lp(0.6)}, {4, lp(0.4)}},
 	}, 4)
-	// 1: .6, 1·3: .54, 2: .3, 2·3: .27
-	if diff := gocmp.Diff(Tree{[]int32{1, 3, 2, 3}, []int32{-1, 0, -1, 2}}, d.Tree); diff != "" {
+	// 1: .5, 2: .4, 1·3: .3, 2·3: .24, 1·4: .2
+	if diff := gocmp.Diff(Tree{[]int32{1, 2, 3, 3}, []int32{-1, -1, 0, 1}}, d.Tree); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 }
