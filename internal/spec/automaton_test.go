@@ -119,8 +119,8 @@ func TestAutomaton(t *testing.T) {
 
 // ownContext is the text after its last separator.
 func ownContext(text []int32) []int32 {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == separator {
+	for i, x := range slices.Backward(text) {
+		if x == separator {
 			return text[i+1:]
 		}
 	}
@@ -154,21 +154,30 @@ func TestPropose(t *testing.T) {
 		{"no context", []*Suffixes{text(99, []int32{a, b})}, nil, nil, nil, 0},
 		{"seen once", []*Suffixes{text(99, []int32{a, b, c})}, []int32{a}, []int32{b, c}, []float64{1. / 2, 1. / 2}, 1},
 		{
-			"the most frequent", []*Suffixes{text(99, []int32{a, b}, []int32{a, c}, []int32{a, b}, []int32{a, d})},
+			"the most frequent",
+			[]*Suffixes{text(99, []int32{a, b}, []int32{a, c}, []int32{a, b}, []int32{a, d})},
 			[]int32{a},
-			[]int32{b}, []float64{2. / 5}, 1,
+			[]int32{b},
+			[]float64{2. / 5},
+			1,
 		},
 		{"of equals the latest", []*Suffixes{text(99, []int32{a, b}, []int32{a, c})}, []int32{a}, []int32{c}, []float64{1. / 3}, 1},
 		{"the end of a text is no proposal", []*Suffixes{text(99, []int32{a, b})}, []int32{b}, nil, nil, 1},
 		{
-			"the longer match", []*Suffixes{text(99, []int32{b, c}), text(99, []int32{a, b, d})},
+			"the longer match",
+			[]*Suffixes{text(99, []int32{b, c}), text(99, []int32{a, b, d})},
 			[]int32{a, b},
-			[]int32{d}, []float64{1. / 2}, 2,
+			[]int32{d},
+			[]float64{1. / 2},
+			2,
 		},
 		{
-			"of equals the first text", []*Suffixes{text(99, []int32{a, b, c}), text(99, []int32{a, b, d})},
+			"of equals the first text",
+			[]*Suffixes{text(99, []int32{a, b, c}), text(99, []int32{a, b, d})},
 			[]int32{a, b},
-			[]int32{c}, []float64{1. / 2}, 2,
+			[]int32{c},
+			[]float64{1. / 2},
+			2,
 		},
 		{"forgotten", []*Suffixes{text(6, []int32{a, b}, []int32{c, d}, []int32{c, d})}, []int32{a}, nil, nil, 0},
 		{"not yet forgotten", []*Suffixes{text(6, []int32{a, b}, []int32{c, d})}, []int32{a}, []int32{b}, []float64{1. / 2}, 1},

@@ -44,6 +44,28 @@ func inService(rule func(v *Verifier, d *Draft, p Target, draws Draws) (Verdict,
 	}
 }
 
+// treesInService draws two siblings under every node.
+func treesInService(m toy, seed uint64, text []int32, depth int) []int32 {
+	key := sample.Key{Seed: seed, Position: len(text)}
+	d, rest := new(Draft), new(Row)
+	d.Reset()
+	level := []int{0}
+	for depth := range depth {
+		var below []int
+		for _, row := range level {
+			q := m.q(history(text, d, row))
+			d.Q = append(d.Q, make([]Row, row+1-len(d.Q))...)
+			d.Q[row] = q
+			for _, x := range Siblings(nil, q, 2, DraftNoise(key, depth+1), rest) {
+				below = append(below, d.Add(x, row-1)+1)
+			}
+		}
+		level = below
+	}
+	v, err := new(Verifier).Rejection(d, m.rows(text, d), NewCoins(key))
+	return verify(d, v, err)
+}
+
 // byPosition keys noise and coins by each token's own position, as coupled
 // sampling may: the next round sees again what this one looked at.
 type byPosition struct {
@@ -99,8 +121,8 @@ func chiSquare(t *testing.T, m toy, tokens, depth int, round keyedRound) (statis
 // law of the text. The seeds are fixed: this test cannot fail by chance.
 func TestCoinsKeepTheLawOverRounds(t *testing.T) {
 	m := toy{
-		p: func(h []int32) Row { return [...]Row{weights(3, 1), weights(1, 4), weights(2, 3)}[len(h)%3] },
-		q: func(h []int32) Row { return [...]Row{weights(1, 3), weights(3, 2), weights(4, 1)}[len(h)%3] },
+		p: func(h []int32) Row { return [...]Row{weights(3, 1, 2), weights(1, 4, 1), weights(2, 3, 0)}[len(h)%3] },
+		q: func(h []int32) Row { return [...]Row{weights(1, 3, 1), weights(3, 2, 2), weights(4, 1, 2)}[len(h)%3] },
 	}
 	for _, c := range []struct {
 		name  string
@@ -108,17 +130,50 @@ func TestCoinsKeepTheLawOverRounds(t *testing.T) {
 		lossy bool
 	}{
 		{"rejection", inService((*Verifier).Rejection), false},
+		{"rejection of trees", treesInService, false},
 		{"block", inService((*Verifier).Block), false},
 		{"block, keyed by the position of each token", blockByPosition, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			statistic, freedom := chiSquare(t, m, 5, 3, c.round)
+			statistic, freedom := chiSquare(t, m, 4, 3, c.round)
 			// The χ² law has mean f and variance 2f; six deviations are 1e-7 or so.
 			bound := freedom + 6*math.Sqrt(2*freedom)
 			if lossy := statistic > bound; lossy != c.lossy {
 				t.Errorf("χ² is %.1f at %v degrees of freedom; lossy: %v, expected %v", statistic, freedom, lossy, c.lossy)
 			}
 		})
+	}
+}
+
+// Siblings are different tokens, as many as there are, in the order of draws
+// without replacement.
+func TestSiblings(t *testing.T) {
+	q := Row{IDs: []int32{3, 5, 6, 9}, W: []float64{5, 3, 0, 2}, Total: 10}
+	counts := map[string]float64{}
+	const seeds = 20_000
+	rest := new(Row)
+	for seed := range uint64(seeds) {
+		noise := DraftNoise(sample.Key{Seed: seed}, 1)
+		all := Siblings([]int32{7}, q, 4, noise, rest)
+		if two := Siblings([]int32{7}, q, 2, noise, rest); !slices.Equal(two, all[:3]) {
+			t.Fatalf("two siblings are %v, all are %v", two, all)
+		}
+		counts[fmt.Sprint(all)]++
+	}
+	if len(counts) != 6 {
+		t.Errorf("drawn: %v, expected the six orders of three tokens", counts)
+	}
+	statistic := 0.0
+	for order, p := range map[string]float64{
+		"[7 3 5 9]": .5 * 3 / 5, "[7 3 9 5]": .5 * 2 / 5,
+		"[7 5 3 9]": .3 * 5 / 7, "[7 5 9 3]": .3 * 2 / 7,
+		"[7 9 3 5]": .2 * 5 / 8, "[7 9 5 3]": .2 * 3 / 8,
+	} {
+		diff := counts[order] - p*seeds
+		statistic += diff * diff / (p * seeds)
+	}
+	if statistic > 25 { // 1e-4 at five degrees of freedom
+		t.Errorf("χ² is %.1f: %v", statistic, counts)
 	}
 }
 

@@ -33,6 +33,24 @@ func DraftNoise(round sample.Key, depth int) sample.Noise {
 	return round.Noise(sample.Draft + sample.Purpose(depth)<<purposes)
 }
 
+// Siblings appends to dst n different tokens of q, drawn one after another
+// without replacement, or as many as q can give: the children of one row, for
+// Rejection. Noise of the row's depth serves all rows of that depth, as only one
+// of them is on the path. rest is working memory.
+func Siblings(dst []int32, q Row, n int, noise sample.Noise, rest *Row) []int32 {
+	for i := range n {
+		if i > 0 {
+			rest.without(q, dst[len(dst)-1])
+			q = *rest
+		}
+		if q.Total == 0 {
+			break
+		}
+		dst = append(dst, q.pick(noise.Uniform(int32(i))))
+	}
+	return dst
+}
+
 // Accept implements Draws.
 func (c Coins) Accept(node int, num, den float64) bool {
 	return c.accept.Uniform(int32(node))*den < num

@@ -7,7 +7,7 @@ package spec
 // match that overlaps itself. It returns how many tokens matched, 0 if there is
 // nothing to propose.
 //
-// There is no index: a scan of 32k tokens takes some ten microseconds.
+// There is no index: a scan of 32k tokens takes some tens of microseconds.
 func Lookup(dst, text []int32, least, most, n int) (draft []int32, matched int) {
 	if len(text) == 0 || n <= 0 {
 		return dst, 0

@@ -21,8 +21,18 @@ func TestRowWeight(t *testing.T) {
 		token int32
 		want  float64
 	}{
-		{dense, 0, 3}, {dense, 1, 0}, {dense, 2, 2}, {dense, 3, 0}, {dense, -1, 0},
-		{sparse, 2, 1}, {sparse, 5, 0}, {sparse, 9, 4}, {sparse, 0, 0}, {sparse, 4, 0}, {sparse, 10, 0}, {sparse, -1, 0},
+		{dense, 0, 3},
+		{dense, 1, 0},
+		{dense, 2, 2},
+		{dense, 3, 0},
+		{dense, -1, 0},
+		{sparse, 2, 1},
+		{sparse, 5, 0},
+		{sparse, 9, 4},
+		{sparse, 0, 0},
+		{sparse, 4, 0},
+		{sparse, 10, 0},
+		{sparse, -1, 0},
 		{Row{}, 0, 0},
 	} {
 		if got := c.row.Weight(c.token); got != c.want {

@@ -28,9 +28,19 @@ func TestTree(t *testing.T) {
 		token int32
 		want  int
 	}{
-		{example, 0, 5, 0}, {example, 0, 6, 1}, {example, 0, 7, -1}, {example, 1, 8, 3}, {example, 1, 5, -1},
-		{example, 2, 8, -1}, {example, 4, 9, 5}, {example, 5, 4, 6}, {example, 7, 4, -1},
-		{chain, 0, 3, 0}, {chain, 1, 1, 1}, {chain, 0, 1, -1}, {chain, 3, 2, -1},
+		{example, 0, 5, 0},
+		{example, 0, 6, 1},
+		{example, 0, 7, -1},
+		{example, 1, 8, 3},
+		{example, 1, 5, -1},
+		{example, 2, 8, -1},
+		{example, 4, 9, 5},
+		{example, 5, 4, 6},
+		{example, 7, 4, -1},
+		{chain, 0, 3, 0},
+		{chain, 1, 1, 1},
+		{chain, 0, 1, -1},
+		{chain, 3, 2, -1},
 		{Tree{}, 0, 0, -1},
 	} {
 		if got := c.tree.Child(c.row, c.token); got != c.want {
