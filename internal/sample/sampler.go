@@ -134,6 +134,19 @@ func (d Dist) token(i int) int32 {
 	return d.IDs[i]
 }
 
+// Weights writes e^(X-Max) of each entry of X to dst, and returns their sum in
+// order: probabilities before they are normalised.
+func (d Dist) Weights(dst []float64) (total float64) {
+	for i, v := range d.X {
+		dst[i] = 0
+		if u := float64(v) - float64(d.Max); u > faint {
+			dst[i] = exp(u)
+			total += dst[i]
+		}
+	}
+	return total
+}
+
 // Probs writes the probability of every token of the vocabulary to dst.
 func (d Dist) Probs(dst []float64) {
 	clear(dst)

@@ -178,14 +178,7 @@ const faint = -700
 // masses sets s.mass to exp(x - max) and returns the sum.
 func (s *Sampler) masses(d Dist) (total float64) {
 	s.mass = resize(s.mass, len(d.X))
-	for i, v := range d.X {
-		s.mass[i] = 0
-		if u := float64(v) - float64(d.Max); u > faint {
-			s.mass[i] = exp(u)
-			total += s.mass[i]
-		}
-	}
-	return total
+	return d.Weights(s.mass)
 }
 
 // A cut keeps keys below key, and the first ties of those that equal it.

@@ -1,0 +1,100 @@
+// Package spec drafts tokens ahead of the target model and verifies them
+// without loss: the text, or its law, is what the target alone would give.
+//
+// A verification rule is a pure function of a draft, of the target's rows and
+// of a source of draws. [Verifier.Match] follows the tokens that the target
+// itself would take: greedy decoding, coupled sampling and deterministic trees.
+// [Verifier.Rejection] and [Verifier.Block] accept drafts that were sampled, and
+// keep the law. Every rule is proved by enumeration: the tests run this same
+// code on weights that float64 holds exactly, with a source of draws that
+// walks every outcome and adds up its probability as a fraction.
+//
+// Rows are numbered as in a forward pass that verifies: row 0 is the anchor,
+// the last committed token, and row i+1 is node i of the draft. A row's
+// distribution is that of the token after it.
+package spec
+
+import "fmt"
+
+// A Draft is a tree of proposed tokens. Its memory is the drafter's: it is
+// valid until the drafter proposes again.
+type Draft struct {
+	Tree
+	// Q[r] is the distribution that the children of row r were drawn from: a
+	// chain's token i from Q[i]. Siblings were drawn one after another, in the
+	// order of the nodes; a token drawn twice counts once. Where Q has no row r,
+	// or one without mass, the children were chosen, not drawn: the choice must
+	// then not depend on noise that the verification uses.
+	Q []Row
+	// Confidence[i] estimates how likely node i is to be accepted if its parent
+	// is; nil: not known. It must not depend on the token of node i itself
+	// where that was drawn (DSpark: c_k reads x_{k-1}, never x_k), because what
+	// is cut by a confidence is cut by what it depends on.
+	Confidence []float64
+}
+
+// Check returns an error if the draft is not well formed, for a target of that
+// many tokens.
+func (d *Draft) Check(vocab int) error {
+	if err := d.Tree.Check(vocab); err != nil {
+		return err
+	}
+	if len(d.Q) > d.Len()+1 {
+		return fmt.Errorf("draft has %d distributions, expected one for each of %d rows at most", len(d.Q), d.Len()+1)
+	}
+	if c := len(d.Confidence); d.Confidence != nil && c != d.Len() {
+		return fmt.Errorf("draft has %d confidences, expected one for each of %d tokens", c, d.Len())
+	}
+	return nil
+}
+
+// Truncate keeps the first n nodes.
+func (d *Draft) Truncate(n int) {
+	d.Tree.Truncate(n)
+	d.Q = d.Q[:min(len(d.Q), n+1)]
+	if d.Confidence != nil {
+		d.Confidence = d.Confidence[:min(len(d.Confidence), n)]
+	}
+}
+
+// Reset makes the draft an empty tree, chosen, with confidences to come. It
+// keeps the memory.
+func (d *Draft) Reset() {
+	d.Tree.Reset()
+	d.Q = d.Q[:0]
+	d.Confidence = d.Confidence[:0]
+	if d.Confidence == nil {
+		d.Confidence = []float64{}
+	}
+}
+
+// drawn returns what the children of a row were drawn from, or false if they
+// were chosen.
+func (d *Draft) drawn(row int) (Row, bool) {
+	if row >= len(d.Q) || d.Q[row].Total == 0 {
+		return Row{}, false
+	}
+	return d.Q[row], true
+}
+
+// A Target gives the target's distribution after a row, with temperature,
+// truncation, penalties and grammar as they are after the row's own path. A
+// rule asks for a row at most once, parents first; what it got must stay valid
+// until the rule returns.
+type Target func(row int) (Row, error)
+
+// A Verdict is what a rule decided.
+type Verdict struct {
+	Path []int32 // accepted nodes, from the root; valid until the verifier is used again
+	Next int32   // the token after them, the target's own
+}
+
+// A Verifier holds the working memory of the rules: three rows of its own. It may be used
+// for any drafts in any order, by one goroutine at a time.
+type Verifier struct {
+	path  []int32
+	left  [2]Row // what is left of p after a rejection, and after the one before
+	rest  Row    // q without the siblings tried
+	ratio []ratio
+	p     []Row
+}
