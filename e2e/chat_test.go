@@ -20,9 +20,7 @@ var withIDs = option.WithJSONSet("return_token_ids", true)
 
 func testChat(t *testing.T, s *server, w *want) {
 	got, err := s.client().Chat.Completions.New(within(t), chat(s, openai.UserMessage(w.Question)), withIDs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if len(got.Choices) != 1 || got.Object != "chat.completion" || got.Model != s.model || !strings.HasPrefix(got.ID, "chatcmpl-") || got.Created == 0 {
 		t.Fatalf("%s", got.RawJSON())
 	}
@@ -50,9 +48,7 @@ func testChat(t *testing.T, s *server, w *want) {
 	q := chat(s, openai.UserMessage(w.Question))
 	q.MaxCompletionTokens = openai.Int(4)
 	got, err = s.client().Chat.Completions.New(within(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if c := got.Choices[0]; !strings.HasPrefix(w.Answer, c.Message.Content) || c.FinishReason != "length" || got.Usage.CompletionTokens != 4 {
 		t.Errorf("%s", got.RawJSON())
 	}
@@ -65,9 +61,7 @@ func testChat(t *testing.T, s *server, w *want) {
 	q.Stop.OfStringArray = []string{" water"}
 	q.N = openai.Int(3)
 	got, err = s.client().Chat.Completions.New(within(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	before, _, found := strings.Cut(w.Answer, " water")
 	if !found || len(got.Choices) != 3 {
 		t.Fatalf("%s", got.RawJSON())
@@ -114,9 +108,7 @@ func testChatStream(t *testing.T, s *server, w *want) {
 			}
 			last = len(chunk.Choices) == 0
 		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, stream.Err())
 		if len(all.Choices) != int(n) || finished != int(n) || !last || chunks < 5 {
 			t.Fatalf("%d choices, %d finished, %d chunks, usage at the end: %v", len(all.Choices), finished, chunks, last)
 		}
@@ -137,9 +129,7 @@ func testChatLogProbs(t *testing.T, s *server, w *want) {
 	q := chat(s, openai.UserMessage(w.Question))
 	q.Logprobs, q.TopLogprobs = openai.Bool(true), openai.Int(4)
 	got, err := s.client().Chat.Completions.New(within(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	check := func(tokens []openai.ChatCompletionTokenLogprob) {
 		t.Helper()
 		ids := w.AnswerIDs
@@ -185,9 +175,7 @@ func testChatLogProbs(t *testing.T, s *server, w *want) {
 			tokens = append(tokens, c.Logprobs.Content...)
 		}
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, stream.Err())
 	check(tokens)
 }
 
@@ -221,9 +209,7 @@ func testContinue(t *testing.T, s *server, w *want) {
 	begun, rest, _ := strings.Cut(w.Answer, " water")
 	got, err := s.client().Chat.Completions.New(within(t), chat(s, openai.UserMessage(w.Question), openai.AssistantMessage(begun)),
 		option.WithJSONSet("continue_final_message", true), option.WithJSONSet("add_generation_prompt", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if c := got.Choices[0]; c.Message.Content != " water"+rest {
 		t.Errorf("%s, want %q", c.RawJSON(), " water"+rest)
 	}

@@ -53,5 +53,6 @@ func (s *server) python(t *testing.T, f facts, file string) {
 func testNode(t *testing.T, s *server, w *want)   { s.node(t, facts{Want: w}, "smol.test.js") }
 func testPython(t *testing.T, s *server, w *want) { s.python(t, facts{Want: w}, "smol.py") }
 func testLMEval(t *testing.T, s *server, w *want) { s.python(t, facts{Want: w}, "lm_eval_client.py") }
-func testNodeScript(t *testing.T, s *server)      { s.node(t, facts{Heard: &hears}, "script.test.js") }
-func testPythonScript(t *testing.T, s *server)    { s.python(t, facts{Heard: &hears}, "script.py") }
+
+func testNodeScript(t *testing.T, s *server)   { s.node(t, facts{Heard: &hears}, "script.test.js") }
+func testPythonScript(t *testing.T, s *server) { s.python(t, facts{Heard: &hears}, "script.py") }

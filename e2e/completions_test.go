@@ -29,9 +29,7 @@ func (w *want) complete(s *server) openai.CompletionNewParams {
 
 func testCompletion(t *testing.T, s *server, w *want) {
 	got, err := s.client().Completions.New(within(t), w.complete(s), ignoreEOS, option.WithJSONSet("return_token_ids", true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if len(got.Choices) != 1 || got.Object != "text_completion" || got.Model != s.model || !strings.HasPrefix(got.ID, "cmpl-") || got.Created == 0 {
 		t.Fatalf("%s", got.RawJSON())
 	}
@@ -128,9 +126,7 @@ func testCompletionStream(t *testing.T, s *server, w *want) {
 			}
 		}
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, stream.Err())
 	if strings.TrimSpace(text) != w.Text || !slices.Equal(ids, w.IDs) || finish != 1 {
 		t.Errorf("%q %v, finished %d times; want %q %v", text, ids, finish, w.Text, w.IDs)
 	}
@@ -147,9 +143,7 @@ func testCompletionLogProbs(t *testing.T, s *server, w *want) {
 		q := w.complete(s)
 		q.Echo, q.Logprobs = openai.Bool(tc.echo), openai.Int(tc.top)
 		got, err := s.client().Completions.New(within(t), q, ignoreEOS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		c := got.Choices[0]
 		want, first := w.LogProbs, 1
 		if !tc.echo {
@@ -211,9 +205,7 @@ func testChoices(t *testing.T, s *server, w *want) {
 			q.BestOf = openai.Int(bestOf)
 		}
 		got, err := s.client().Completions.New(within(t), q, ignoreEOS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		w.usage(t, got.Usage, 1, int(max(n, bestOf)))
 		if len(got.Choices) != int(n) {
 			t.Fatalf("%d choices, want %d", len(got.Choices), n)
@@ -271,9 +263,7 @@ func testStop(t *testing.T, s *server, w *want) {
 		q := w.complete(s)
 		q.Stop = u
 		got, err := s.client().Completions.New(within(t), q, ignoreEOS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		if c := got.Choices[0]; strings.TrimLeft(c.Text, " \n") != before || c.FinishReason != "stop" {
 			t.Errorf("%s: %s, want %q", name, c.RawJSON(), before)
 		}

@@ -18,9 +18,7 @@ func testEmbeddings(t *testing.T, s *server) {
 	ask := func(q openai.EmbeddingNewParams) *openai.CreateEmbeddingResponse {
 		t.Helper()
 		got, err := s.client().Embeddings.New(within(t), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		if got.Object != "list" || got.Model != s.model {
 			t.Errorf("%s", got.RawJSON())
 		}
@@ -49,6 +47,17 @@ func testEmbeddings(t *testing.T, s *server) {
 	}
 	if one.Usage.PromptTokens != 2 || one.Usage.TotalTokens != 2 { // <bos> and hello
 		t.Errorf("%s", one.RawJSON())
+	}
+
+	// The scripted model's states are those of the last token, each ±1.
+	ids := ask(openai.EmbeddingNewParams{Model: s.model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfTokenArrays: [][]int64{{'a'}, {'b', 'c', 'a'}, {'b'}}}})
+	if a, b := ids.Data[0].Embedding, ids.Data[2].Embedding; !slices.Equal(ids.Data[1].Embedding, a) || slices.Equal(a, b) {
+		t.Error("the last token does not decide")
+	}
+	for _, v := range ids.Data[0].Embedding {
+		if math.Abs(math.Abs(v)-1/math.Sqrt(hidden)) > 1e-6 {
+			t.Errorf("%v, want ±1/8", v)
+		}
 	}
 
 	q := embed(s, "hello", "world")

@@ -12,6 +12,18 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
+// succeeded ends a test whose request did not succeed, with the reason that
+// openai-go does not print.
+func succeeded(t *testing.T, err error) {
+	t.Helper()
+	if e := (*openai.Error)(nil); errors.As(err, &e) {
+		t.Fatalf("status %d, %s", e.StatusCode, e.RawJSON())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // refused checks the error that openai-go made of an answer.
 func refused(t *testing.T, err error, status int, param, code string) *openai.Error {
 	t.Helper()
@@ -149,9 +161,7 @@ func TestSmallServer(t *testing.T) {
 			}
 			return response, err
 		})).Chat.Completions.New(within(t), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		if len(answers) != 2 || answers[0] != 429 || answers[1] != 200 || got.Usage.CompletionTokens != 4 {
 			t.Errorf("answers %v, then %s", answers, got.RawJSON())
 		}

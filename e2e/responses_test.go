@@ -50,9 +50,7 @@ func testResponses(t *testing.T, s *server, w *want) {
 	q := respond(s, w.Question)
 	q.MaxOutputTokens = openai.Int(4)
 	got, err := s.client().Responses.New(within(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if got.Status != "incomplete" || got.IncompleteDetails.Reason != "max_output_tokens" || !strings.HasPrefix(w.Answer, got.OutputText()) || got.Usage.OutputTokens != 4 {
 		t.Errorf("%s", got.RawJSON())
 	}
@@ -87,9 +85,7 @@ func events(t *testing.T, s *server, q responses.ResponseNewParams) (types []str
 		}
 		last = e.Response
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, stream.Err())
 	return types, text, last
 }
 
@@ -110,9 +106,7 @@ func testResponsesStream(t *testing.T, s *server, w *want) {
 // Reasoning is an item of its own, before the message.
 func testResponsesReasoning(t *testing.T, s *server) {
 	got, err := s.client().Responses.New(within(t), respond(s, "How is the weather?"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if len(got.Output) != 2 || got.Output[0].Type != "reasoning" || got.Output[1].Type != "message" {
 		t.Fatalf("%s", got.RawJSON())
 	}

@@ -54,9 +54,7 @@ func serve(t *testing.T, model, name string, flags ...string) *server {
 	args := append([]string{"serve", model, "--host", "127.0.0.1", "--port", "0", "--served-model-name", name}, flags...)
 	s.cmd = exec.Command(program, args...)
 	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +113,6 @@ func (s *server) stop(t *testing.T) {
 		_ = s.cmd.Process.Kill()
 		t.Errorf("the server does not end after SIGTERM: %s", &s.log)
 	}
-	if t.Failed() {
-		t.Logf("the server wrote:\n%s", &s.log)
-	}
 }
 
 // until asks again and again, as those who watch a server do.
@@ -138,21 +133,15 @@ func (s *server) until(t *testing.T, what string, done func() bool) {
 func (s *server) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	r, err := http.Get(s.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	prefix := fmt.Sprintf("%s{model_name=%q} ", name, s.model)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, prefix); ok {
 			f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeded(t, err)
 			return f
 		}
 	}
@@ -179,6 +168,22 @@ func (s *server) client(options ...option.RequestOption) *openai.Client {
 		option.WithBaseURL(s.url + "/v1"), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithUnsafeAllowHTTP(),
 	}, options...)...)
 	return &c
+}
+
+// post asks what OpenAI's API does not have.
+func (s *server) post(t *testing.T, path string, body, into any) {
+	t.Helper()
+	c := s.client(option.WithBaseURL(s.url))
+	succeeded(t, c.Post(within(t), path, body, into))
+}
+
+func (s *server) detokenize(t *testing.T, ids []int64) string {
+	t.Helper()
+	var answer struct {
+		Prompt string `json:"prompt"`
+	}
+	s.post(t, "detokenize", map[string]any{"tokens": ids}, &answer)
+	return answer.Prompt
 }
 
 // within bounds a test's requests.

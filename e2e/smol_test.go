@@ -18,6 +18,7 @@ func TestSmolLM2(t *testing.T) {
 		run  func(*testing.T, *server, *want)
 	}{
 		{"models", testModels},
+		{"tokenize", testTokenize},
 		{"completion", testCompletion},
 		{"completion/batch", testBatch},
 		{"completion/stream", testCompletionStream},
@@ -52,6 +53,8 @@ type want struct {
 	LogProbs  []float64 `json:"logprobs"` // of the tokens of prompt and continuation, but for the first
 	Greedy    []bool    `json:"greedy"`   // whether that token is the most likely one
 
+	Rolling float64 `json:"rolling"` // log-probability of the prompt behind the token that begins texts
+
 	Question    string  `json:"question"` // of a user
 	QuestionIDs []int64 `json:"question_ids"`
 	Answer      string  `json:"answer"`     // greedy, to its end
@@ -82,6 +85,12 @@ func (m truth) want(t *testing.T) *want {
 		w.Greedy = append(w.Greedy, best(w.scores[i]) == id)
 	}
 
+	begun := slices.Concat(m.tokenize(t, "<|im_start|>"), w.PromptIDs)
+	rolling := m.scores(t, begun)
+	for i, id := range w.PromptIDs {
+		w.Rolling += float64(rolling[i][id])
+	}
+
 	w.QuestionIDs = m.tokenize(t, m.render(t, message{"user", w.Question}))
 	w.Answer = m.answer(t, w.Question)
 	w.AnswerIDs = m.answerIDs(t, w.QuestionIDs)
@@ -101,21 +110,35 @@ func (m truth) want(t *testing.T) *want {
 func testModels(t *testing.T, s *server, _ *want) {
 	c := s.client()
 	page, err := c.Models.List(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if len(page.Data) != 1 || page.Data[0].ID != s.model || page.Data[0].Object != "model" || page.Data[0].OwnedBy == "" || page.Data[0].Created == 0 {
 		t.Errorf("%s", page.RawJSON())
 	}
 	m, err := c.Models.Get(within(t), s.model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	if m.ID != s.model || m.Created != page.Data[0].Created {
 		t.Errorf("%s", m.RawJSON())
 	}
 	_, err = c.Models.Get(within(t), "gpt-4")
 	refused(t, err, 404, "model", "model_not_found")
+}
+
+func testTokenize(t *testing.T, s *server, w *want) {
+	var got struct {
+		Count  int     `json:"count"`
+		Tokens []int64 `json:"tokens"`
+	}
+	s.post(t, "tokenize", map[string]any{"prompt": w.Prompt, "add_special_tokens": false}, &got)
+	if !slices.Equal(got.Tokens, w.PromptIDs) || got.Count != len(w.PromptIDs) {
+		t.Errorf("%+v, want %v", got, w.PromptIDs)
+	}
+	s.post(t, "tokenize", map[string]any{"messages": []message{{"user", w.Question}}}, &got)
+	if !slices.Equal(got.Tokens, w.QuestionIDs) || got.Count != len(w.QuestionIDs) {
+		t.Errorf("%+v, want %v", got, w.QuestionIDs)
+	}
+	if text := s.detokenize(t, w.PromptIDs); text != w.Prompt {
+		t.Errorf("%q, want %q", text, w.Prompt)
+	}
 }
 
 // extra reads a field that OpenAI's API does not have.

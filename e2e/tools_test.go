@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,7 +37,8 @@ var hears = heard{
 
 // TestScript asks a server of a model that always says the same.
 func TestScript(t *testing.T) {
-	s := serve(t, testmodel.Scripted(t, said...), "script", "--reasoning-parser", "qwen3", "--tool-call-parser", "hermes")
+	s := serve(t, testmodel.Scripted(t, said...), "script",
+		"--reasoning-parser", "qwen3", "--tool-call-parser", "hermes", "--chat-template", filepath.Join("testdata", "tools.jinja"))
 	for _, tc := range []struct {
 		name string
 		run  func(*testing.T, *server)
@@ -86,9 +88,7 @@ func checkHeard(t *testing.T, m openai.ChatCompletionMessage, reasoning, finish 
 
 func testTools(t *testing.T, s *server) {
 	got, err := s.client().Chat.Completions.New(within(t), offer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	c := got.Choices[0]
 	checkHeard(t, c.Message, extra[string](t, c.Message.JSON.ExtraFields["reasoning_content"].Raw()), c.FinishReason)
 	if n, of := got.Usage.CompletionTokensDetails.ReasoningTokens, got.Usage.CompletionTokens; n != 5 || of != int64(len(said)+1) {
@@ -97,9 +97,8 @@ func testTools(t *testing.T, s *server) {
 
 	q := offer(s)
 	q.ParallelToolCalls = openai.Bool(false)
-	if got, err = s.client().Chat.Completions.New(within(t), q); err != nil {
-		t.Fatal(err)
-	}
+	got, err = s.client().Chat.Completions.New(within(t), q)
+	succeeded(t, err)
 	if m := got.Choices[0].Message; len(m.ToolCalls) != 1 || m.ToolCalls[0].Function.Arguments != hears.Arguments[0] {
 		t.Errorf("%s, want one call", m.RawJSON())
 	}
@@ -147,9 +146,7 @@ func testToolsStream(t *testing.T, s *server) {
 			}
 		}
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, stream.Err())
 	checkHeard(t, all.Choices[0].Message, reasoning, all.Choices[0].FinishReason)
 	if got, want := strings.Join(order, ", "), "reasoning, content, call 0, arguments 0, call 1, arguments 1"; got != want {
 		t.Errorf("the stream has %s; want %s", got, want)
@@ -165,9 +162,7 @@ func testNoTools(t *testing.T, s *server) {
 	q.ToolChoice.OfAuto = openai.String("none")
 	for _, q := range []openai.ChatCompletionNewParams{q, chat(s, openai.UserMessage("How is the weather?"))} {
 		got, err := s.client().Chat.Completions.New(within(t), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeded(t, err)
 		if c := got.Choices[0]; c.Message.Content != hears.Tagged || c.FinishReason != "stop" || c.Message.ToolCalls != nil {
 			t.Errorf("%s, want %q", c.RawJSON(), hears.Tagged)
 		}
@@ -178,23 +173,35 @@ func testNoTools(t *testing.T, s *server) {
 	refused(t, err, 400, "tool_choice", "")
 }
 
-// What the client heard goes back with the results of the calls.
+// What the client heard goes back with the results of the calls, and the model
+// is shown it.
 func testToolResult(t *testing.T, s *server) {
 	got, err := s.client().Chat.Completions.New(within(t), offer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeded(t, err)
 	q := offer(s)
 	m := got.Choices[0].Message
 	q.Messages = append(q.Messages, m.ToParam())
 	for _, call := range m.ToolCalls {
 		q.Messages = append(q.Messages, openai.ToolMessage("rain", call.ID))
 	}
-	again, err := s.client().Chat.Completions.New(within(t), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again.Usage.PromptTokens <= got.Usage.PromptTokens {
-		t.Errorf("the prompt has %d tokens with the results, %d without", again.Usage.PromptTokens, got.Usage.PromptTokens)
+	again, err := s.client().Chat.Completions.New(within(t), q, withIDs)
+	succeeded(t, err)
+	text := s.detokenize(t, extra[[]int64](t, again.JSON.ExtraFields["prompt_token_ids"].Raw()))
+	want := `<|im_start|>user
+How is the weather?<|im_end|>
+<|im_start|>assistant
+Let me see.<tool_call>
+{"name": "weather", "arguments": {"city": "Köln"}}
+</tool_call><tool_call>
+{"name": "weather", "arguments": {"city": "Bonn"}}
+</tool_call><|im_end|>
+<|im_start|>tool
+rain<|im_end|>
+<|im_start|>tool
+rain<|im_end|>
+<|im_start|>assistant
+`
+	if !strings.HasSuffix(text, want) {
+		t.Errorf("the model is shown %s\nwant %s", text, want)
 	}
 }
