@@ -73,52 +73,69 @@ func testChat(t *testing.T, s *server, w *want) {
 	}
 }
 
-// A stream is put together by the client's own accumulator.
+// A stream is put together by the client's own accumulator, which also tells when
+// a content has ended: the reason comes in a chunk of its own.
 func testChatStream(t *testing.T, s *server, w *want) {
-	for _, n := range []int64{1, 2} {
+	for name, tc := range map[string]struct {
+		n, max int64
+		finish string
+	}{
+		"to its end": {1, 0, "stop"}, "two": {2, 0, "stop"}, "cut": {1, 4, "length"},
+	} {
 		q := chat(s, openai.UserMessage(w.Question))
-		q.N = openai.Int(n)
+		q.N = openai.Int(tc.n)
+		tokens := len(w.AnswerIDs)
+		if tc.max > 0 {
+			q.MaxTokens, tokens = openai.Int(tc.max), int(tc.max)
+		}
 		q.StreamOptions.IncludeUsage = openai.Bool(true)
 		stream := s.client().Chat.Completions.NewStreaming(within(t), q)
 		defer stream.Close()
 		var all openai.ChatCompletionAccumulator
-		roles := make([]int, n)
-		chunks, finished, last := 0, 0, false
+		began, ended, contents := make([]int, tc.n), make([]int, tc.n), make([]string, tc.n)
+		last := false
 		for stream.Next() {
 			chunk := stream.Current()
 			if last {
-				t.Errorf("after the usage comes %s", chunk.RawJSON())
+				t.Errorf("%s: after the usage comes %s", name, chunk.RawJSON())
 			}
 			if !all.AddChunk(chunk) {
-				t.Fatalf("the client cannot add %s", chunk.RawJSON())
+				t.Fatalf("%s: the client cannot add %s", name, chunk.RawJSON())
 			}
 			if chunk.Object != "chat.completion.chunk" || chunk.Model != s.model {
-				t.Errorf("%s", chunk.RawJSON())
+				t.Errorf("%s: %s", name, chunk.RawJSON())
 			}
 			for _, c := range chunk.Choices {
-				chunks++
 				if c.Delta.Role == "assistant" {
-					roles[c.Index]++
-				} else if roles[c.Index] != 1 {
-					t.Errorf("before the role comes %s", chunk.RawJSON())
+					began[c.Index]++
+				}
+				if began[c.Index] != 1 || ended[c.Index] != 0 {
+					t.Errorf("%s: before the role, or after the end, comes %s", name, chunk.RawJSON())
 				}
 				if c.FinishReason != "" {
-					finished++
+					ended[c.Index]++
+				}
+				if content, ok := all.JustFinishedContentForChoice(int(c.Index)); ok {
+					contents[c.Index] = content
 				}
 			}
 			last = len(chunk.Choices) == 0
 		}
 		succeeded(t, stream.Err())
-		if len(all.Choices) != int(n) || finished != int(n) || !last || chunks < 5 {
-			t.Fatalf("%d choices, %d finished, %d chunks, usage at the end: %v", len(all.Choices), finished, chunks, last)
+		if len(all.Choices) != int(tc.n) || !last {
+			t.Fatalf("%s: %d choices, usage at the end: %v", name, len(all.Choices), last)
 		}
 		for i, c := range all.Choices {
-			if c.Message.Content != w.Answer || c.FinishReason != "stop" || roles[i] != 1 {
-				t.Errorf("%+v, want %q", c, w.Answer)
+			whole := c.Message.Content == w.Answer
+			if !strings.HasPrefix(w.Answer, c.Message.Content) || whole != (tc.max == 0) || c.FinishReason != tc.finish || ended[i] != 1 {
+				t.Errorf("%s: %+v, want %q", name, c, w.Answer)
+			}
+			if contents[i] != c.Message.Content {
+				t.Errorf("%s: the client saw the end of %q, the content is %q", name, contents[i], c.Message.Content)
 			}
 		}
-		if u := all.Usage; u.PromptTokens != int64(len(w.QuestionIDs)) || u.CompletionTokens != n*int64(len(w.AnswerIDs)) {
-			t.Errorf("usage %+v", u)
+		if u := all.Usage; u.PromptTokens != int64(len(w.QuestionIDs)) || u.CompletionTokens != tc.n*int64(tokens) {
+			t.Errorf("%s: usage %+v", name, u)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 type facts struct {
 	URL    string `json:"url"`
 	Model  string `json:"model"`
+	Key    string `json:"key,omitempty"`
 	System string `json:"system"` // systemMessage
 	Want   *want  `json:"want,omitempty"`
 	Heard  *heard `json:"heard,omitempty"`

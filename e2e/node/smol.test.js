@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
-import { client, facts, running } from './facts.js';
+import { client, facts, sequences } from './facts.js';
 
 const { model, want } = facts;
 const question = { model, temperature: 0, messages: [{ role: 'user', content: want.question }] };
@@ -68,6 +68,7 @@ test('chat', async () => {
   const got = await client.chat.completions.create(question);
   assert.equal(got.choices[0].message.content, want.answer);
   assert.equal(got.choices[0].message.refusal, null);
+  assert.equal(got.id, `chatcmpl-${got._request_id}`); // of the header, for reports
   assert.equal(got.choices[0].finish_reason, 'stop');
   assert.equal(got.usage.prompt_tokens, want.question_ids.length);
   assert.equal(got.usage.completion_tokens, want.answer_ids.length);
@@ -130,22 +131,30 @@ test('errors', async () => {
   });
 });
 
+test('a body beyond the limit', async () => {
+  await assert.rejects(client.completions.create({ ...completion, prompt: 'word '.repeat(4 << 20) }), (e) => {
+    assert.equal(e.status, 413);
+    assert.equal(e.code, 'request_too_large');
+    return true;
+  });
+});
+
 test('abort', async () => {
   const long = { ...question, ignore_eos: true };
   const stream = await client.chat.completions.create({ ...long, stream: true });
   for await (const chunk of stream) {
     if (chunk.choices[0].delta.content) break; // which ends the request
   }
-  await running(0);
+  await sequences('running', 0);
 
   const abort = new AbortController();
   const answer = client.chat.completions.create(long, { signal: abort.signal });
   const ended = assert.rejects(answer, OpenAI.APIUserAbortError);
-  await running(1);
+  await sequences('running', 1);
   abort.abort();
   await ended;
-  await running(0);
+  await sequences('running', 0);
 
   await assert.rejects(client.chat.completions.create(long, { timeout: 1000 }), OpenAI.APIConnectionTimeoutError);
-  await running(0);
+  await sequences('running', 0);
 });

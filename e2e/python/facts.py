@@ -14,17 +14,19 @@ with open(os.environ["FACTS"], encoding="utf-8") as f:
 
 
 def client(**options):
-    return openai.OpenAI(base_url=facts.url + "/v1", api_key="none", max_retries=0, **options)
+    """Does not try again unless it is told to: what the server answers first is what counts."""
+    defaults = {"api_key": getattr(facts, "key", "none"), "max_retries": 0}
+    return openai.OpenAI(base_url=facts.url + "/v1", **{**defaults, **options})
 
 
-def running(n):
-    """Waits until n sequences run."""
-    line = re.compile(r'^vllm:num_requests_running\{model_name="%s"\} (.*)$' % facts.model, re.M)
+def sequences(state, n):
+    """Waits until n sequences are running, or waiting."""
+    line = re.compile(r'^vllm:num_requests_%s\{model_name="%s"\} (.*)$' % (state, facts.model), re.M)
     late = time.monotonic() + 60
     while True:
         with urllib.request.urlopen(facts.url + "/metrics") as answer:
             found = line.search(answer.read().decode())
         if float(found[1]) == n:
             return
-        assert time.monotonic() < late, f"{found[1]} sequences run, want {n}"
+        assert time.monotonic() < late, f"{found[1]} sequences are {state}, want {n}"
         time.sleep(0.02)

@@ -5,7 +5,7 @@ import unittest
 
 import openai
 
-from facts import client, facts, running
+from facts import client, facts, sequences
 
 want = facts.want
 question = dict(model=facts.model, temperature=0, messages=[{"role": "user", "content": want.question}])
@@ -55,6 +55,7 @@ class Smol(unittest.TestCase):
         got = self.client.chat.completions.create(**question)
         self.assertEqual(got.choices[0].message.content, want.answer)
         self.assertEqual(got.choices[0].finish_reason, "stop")
+        self.assertEqual(got.id, "chatcmpl-" + got._request_id)  # of the header, for reports
         self.assertEqual(got.usage.prompt_tokens, len(want.question_ids))
         self.assertEqual(got.usage.completion_tokens, len(want.answer_ids))
 
@@ -99,16 +100,21 @@ class Smol(unittest.TestCase):
             self.client.chat.completions.create(**question, extra_body={"guided_json": {"type": "object"}})
         self.assertEqual(caught.exception.param, "guided_json")
 
+    def test_a_body_beyond_the_limit(self):
+        with self.assertRaises(openai.APIStatusError) as caught:
+            self.client.completions.create(**{**completion, "prompt": "word " * (4 << 20)})
+        self.assertEqual((caught.exception.status_code, caught.exception.code), (413, "request_too_large"))
+
     def test_leaving(self):
         long = {**question, "extra_body": {"ignore_eos": True}}
         stream = self.client.chat.completions.create(**long, stream=True)
         next(iter(stream))
-        running(1)
+        sequences("running", 1)
         stream.close()
-        running(0)
+        sequences("running", 0)
         with self.assertRaises(openai.APITimeoutError):
             self.client.with_options(timeout=1).chat.completions.create(**long)
-        running(0)
+        sequences("running", 0)
 
     def test_many_at_a_time(self):
         async def ask(c):
