@@ -67,7 +67,8 @@ func testCancel(t *testing.T, s *server, w *want) {
 	t.Run("and the server goes on", func(t *testing.T) { testChat(t, s, w) })
 }
 
-// Streams at the same time say each what it says alone.
+// Streams at the same time say each what it says alone, whoever leaves
+// meanwhile.
 func testConcurrent(t *testing.T, s *server, w *want) {
 	m := truth{smol}
 	prompts := []string{w.Prompt, "Once upon a time", "def fibonacci(n):", "Monday, Tuesday, Wednesday,"}
@@ -76,7 +77,7 @@ func testConcurrent(t *testing.T, s *server, w *want) {
 		wants[i] = m.text(t, p, 32)
 	}
 	var clients sync.WaitGroup
-	for i := range 3 * len(prompts) {
+	for i := range 4 * len(prompts) {
 		clients.Go(func() {
 			q := w.complete(s)
 			q.Prompt, q.MaxTokens = prompt(prompts[i%len(prompts)]), openai.Int(32)
@@ -86,6 +87,9 @@ func testConcurrent(t *testing.T, s *server, w *want) {
 			for stream.Next() {
 				for _, c := range stream.Current().Choices {
 					text.WriteString(c.Text)
+				}
+				if i%3 == 2 && text.Len() > 0 {
+					return
 				}
 			}
 			if err := stream.Err(); err != nil {

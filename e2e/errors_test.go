@@ -98,6 +98,16 @@ func testErrors(t *testing.T, s *server, w *want) {
 		_, err := c.Completions.New(within(t), q)
 		refused(t, err, http.StatusBadRequest, "prompt", "context_length_exceeded")
 	})
+	t.Run("the best of a stream", func(t *testing.T) {
+		q := w.complete(s)
+		q.BestOf = openai.Int(2)
+		stream := c.Completions.NewStreaming(within(t), q)
+		defer stream.Close()
+		if stream.Next() {
+			t.Errorf("%s", stream.Current().RawJSON())
+		}
+		refused(t, stream.Err(), http.StatusBadRequest, "best_of", "")
+	})
 	t.Run("a suffix", func(t *testing.T) {
 		q := w.complete(s)
 		q.Suffix = openai.String("the end")

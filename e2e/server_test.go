@@ -27,6 +27,7 @@ type server struct {
 	key   string
 
 	cmd    *exec.Cmd
+	told   bool // to end; twice would mean at once
 	exited chan error
 	log    log
 }
@@ -100,9 +101,19 @@ func (s *server) read(stderr io.Reader, listens chan<- string) {
 	}
 }
 
-func (s *server) stop(t *testing.T) {
+// end tells the server to.
+func (s *server) end(t *testing.T) {
+	t.Helper()
+	s.told = true
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("SIGTERM: %v", err)
+	}
+}
+
+// stop waits for the server's end.
+func (s *server) stop(t *testing.T) {
+	if !s.told {
+		s.end(t)
 	}
 	select {
 	case err := <-s.exited:
