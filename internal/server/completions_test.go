@@ -169,7 +169,7 @@ func TestEvaluationProtocol(t *testing.T) {
 
 // Offsets are those of the tokens in the text, in characters.
 func TestTextOffsets(t *testing.T) {
-	a := serveAt(t, scripted(t, " Grüße", " an", " alle", "!"), Options{})
+	a := serveAt(t, testmodel.Scripted(t, " Grüße", " an", " alle", "!"), Options{})
 	q := object{"prompt": "é\n", "temperature": 0, "logprobs": 0, "max_tokens": 9}
 	got := ask[completion](t, a, completionsPath, q).Choices[0]
 	if want := []int{0, 6, 9, 14, 15}; got.Text != " Grüße an alle!" || !slices.Equal(got.LogProbs.TextOffset, want) {
@@ -185,7 +185,7 @@ func TestTextOffsets(t *testing.T) {
 // Whether a token is the most likely one shows also where the one that is has
 // the same text.
 func TestAlternativesOfTheSameText(t *testing.T) {
-	s := serveAt(t, scripted(t, "Ġq", " q"), Options{}).server
+	s := serveAt(t, testmodel.Scripted(t, "Ġq", " q"), Options{}).server
 	one, other := int32(testmodel.Tokens), int32(testmodel.Tokens+1)
 	c := s.newTextScorer(2, nil, false, false)
 	c.add(one, -2, []sample.TokenLogProb{{Token: other, LogProb: -0.1}, {Token: one, LogProb: -2}}, false)
@@ -255,7 +255,7 @@ func TestPromptLogProbs(t *testing.T) {
 }
 
 func TestStops(t *testing.T) {
-	a := serveAt(t, scripted(t, "one", " two", " three", " four"), Options{})
+	a := serveAt(t, testmodel.Scripted(t, "one", " two", " three", " four"), Options{})
 	q := object{"prompt": "\n", "temperature": 0}
 	for _, tc := range []struct {
 		fields object

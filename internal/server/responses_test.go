@@ -8,12 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
 const responsesPath = "/v1/responses"
 
 func TestResponses(t *testing.T) {
-	a := serveAt(t, scripted(t, "<think>", "I should", " greet", ".", "</think>", "\n\nHello", " there"), Options{})
+	a := serveAt(t, testmodel.Scripted(t, "<think>", "I should", " greet", ".", "</think>", "\n\nHello", " there"), Options{})
 	reasoning := outputItem{Type: "reasoning", Status: "completed", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text", Text: "I should greet."}}}
 	message := func(text, status string) outputItem {
 		return outputItem{Type: "message", Role: "assistant", Status: status, Content: []outputPart{{Type: "output_text", Text: text, Annotations: &[]string{}}}}
