@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 DIST      ?= dist
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 # Packages where goroutines meet.
-RACY      := . ./internal/bench/serve ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec
+RACY      := . ./internal/bench/serve ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/server
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
 .PHONY: build install test lint fmt race cross generate generated golden e2e tiers arm64 fuzz oracle realmodel clean

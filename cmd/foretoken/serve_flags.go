@@ -122,7 +122,7 @@ type scheduleFlags struct {
 	EnableMixedChunk         bool    `group:"schedule" default:"true" negatable:"" help:"Compute prompts and the next tokens of answers in the same steps, as by default; else in turns."`
 	SchedulePolicy           string  `group:"schedule" placeholder:"NAME" aliases:"scheduling-policy" default:"fcfs" enum:"fcfs,lpm,dfs-weight,priority" help:"Which request is next: fcfs, the first that came and the default; lpm, that with the longest cached prefix; dfs-weight, the busiest branch of the prefix cache; priority."`
 	ScheduleConservativeness float64 `group:"schedule" placeholder:"X" default:"1" help:"Below 1 more requests run at the risk that some are computed again, above 1 fewer."`
-	ITLTargetMS              float64 `name:"itl-target-ms" group:"schedule" placeholder:"MS" help:"Time between two tokens of an answer to keep while prompts are computed, by default 2.5 times what it is without."`
+	ITLTargetMS              float64 `name:"itl-target-ms" group:"schedule" placeholder:"MS" help:"Time between two tokens of an answer to keep while prompts are computed, by default twice what it is without."`
 }
 
 // Validate is called by kong.

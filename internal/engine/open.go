@@ -62,7 +62,7 @@ type Options struct {
 	SeparatePrefill  bool          // prompts and decoding have steps of their own, turn about
 	Policy           string        // order of the queue: fcfs (""), lpm, dfs-weight or priority
 	Conservativeness float64       // of admission: what share of the tokens to come memory is kept for; 0: 1
-	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed; 0: 2.5 times that without
+	ITLTarget        time.Duration // inter-token latency to keep while prompts are computed; 0: twice that without
 
 	// The cache, and the prefixes that requests share in it.
 	KVCacheMemory  int64  // bytes, at least what a sequence of MaxModelLen takes; 0: 32768 tokens, if no sequence can be longer

@@ -18,7 +18,7 @@ const (
 	defaultMaxSeqs  = 64
 	// defaultSlowdown is how many times as long as without prompt rows a step may
 	// take while sequences decode.
-	defaultSlowdown = 2.5
+	defaultSlowdown = 2
 	defaultWatchdog = 300 * time.Second
 	// defaultCacheTokens is the size of the cache where longer sequences do not
 	// need more. Its memory is taken as it is used.
