@@ -22,6 +22,7 @@ type loop struct {
 	cost  sched.Estimator
 	seqs  map[uint64]*sequence // in the scheduler
 	last  uint64               // number that a sequence got
+	ended []ending             // requests whose clients are to be told
 
 	// What the step at hand is made of; the memory is used again.
 	step    nn.Step
@@ -149,14 +150,13 @@ func (e *Engine) run() {
 		}
 		e.dropCancelled()
 		e.advance()
-		e.publish()
 	}
 	l.inbox.close()
 	e.accept()
 	for _, s := range l.seqs {
 		e.fail(s, ErrClosed)
 	}
-	e.publish()
+	e.settle()
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

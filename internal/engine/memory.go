@@ -110,7 +110,7 @@ func (e *Engine) remove(s *sequence) {
 func (e *Engine) finish(s *sequence) {
 	e.remove(s)
 	if s.live--; s.live == 0 {
-		s.group.out.end(nil)
+		e.end(s.group, nil)
 	}
 }
 
@@ -124,7 +124,29 @@ func (e *Engine) fail(s *sequence, err error) {
 		g.begun = true
 		e.loop.inbox.begun()
 	}
-	g.out.end(err)
+	e.end(g, err)
+}
+
+// end notes that g has ended; settle tells its client.
+func (e *Engine) end(g *group, err error) {
+	e.loop.ended = append(e.loop.ended, ending{g.out, err})
+}
+
+// An ending is a request that has ended, and why if it failed.
+type ending struct {
+	out *Generation
+	err error
+}
+
+// settle publishes the figures and then tells the clients of requests that have
+// ended: what a client sees as ended, the figures no longer count.
+func (e *Engine) settle() {
+	e.publish()
+	for _, g := range e.loop.ended {
+		g.out.end(g.err)
+	}
+	clear(e.loop.ended)
+	e.loop.ended = e.loop.ended[:0]
 }
 
 // prompted says that the prompt of g is computed: its other choices begin, and

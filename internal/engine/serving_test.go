@@ -233,7 +233,6 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 		e.accept()
 		e.dropCancelled()
 		e.advance()
-		e.publish()
 	}
 	other := submitTo(t, e, Request{Prompt: prompt(9, 3), Params: greedy(40)})
 	step()

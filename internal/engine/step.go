@@ -12,6 +12,7 @@ import (
 
 // advance runs one step: the scheduler's plan, carried out.
 func (e *Engine) advance() {
+	defer e.settle()
 	l := &e.loop
 	e.enter("plan", 0)
 	plan := l.sched.Plan(time.Now(), (*memory)(e), &l.cost)

@@ -333,6 +333,15 @@ func TestAccessLog(t *testing.T) {
 	if text := <-lines; !bytes.Contains(text, []byte(`"status":400`)) || !bytes.Contains(text, []byte("n is 0")) {
 		t.Errorf("the line of a refused request is %s", text)
 	}
+	// What is meant to be refused is no error of the server's.
+	for status, want := range map[int]string{400: "INFO", 429: "INFO", 500: "ERROR", 503: "WARN"} {
+		refuse := func(*Server, http.ResponseWriter, *http.Request) error { return &Error{Status: status, Type: "server_error"} }
+		a.server.routes = a.server.handle(route{method: "GET", pattern: "/refused", handle: refuse})
+		a.send(t, "GET", "/refused", "")
+		if text := <-lines; !bytes.Contains(text, fmt.Appendf(nil, `"level":%q`, want)) {
+			t.Errorf("the line of a %d is %s, want level %s", status, text, want)
+		}
+	}
 }
 
 type writerFunc func([]byte) (int, error)

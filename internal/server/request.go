@@ -77,8 +77,11 @@ func (s *Server) finished(in *request, out *response, err error) {
 	switch {
 	case in.quiet:
 		level = slog.LevelDebug
-	case status >= 500:
-		level = slog.LevelError
+	case status == statusClientGone:
+	case status == http.StatusInternalServerError, err != nil && errorOf(err).Status == http.StatusInternalServerError:
+		level = slog.LevelError // also in a stream that had begun well
+	case status > http.StatusInternalServerError: // a refusal or a limit that is meant to be
+		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{
 		slog.String("id", in.id), slog.String("method", in.method), slog.String("route", in.route),
