@@ -336,8 +336,8 @@ func TestAccessLog(t *testing.T) {
 	// What is meant to be refused is no error of the server's.
 	for status, want := range map[int]string{400: "INFO", 429: "INFO", 500: "ERROR", 503: "WARN"} {
 		refuse := func(*Server, http.ResponseWriter, *http.Request) error { return &Error{Status: status, Type: "server_error"} }
-		a.server.routes = a.server.handle(route{method: "GET", pattern: "/refused", handle: refuse})
-		a.send(t, "GET", "/refused", "")
+		a.server.routes = a.server.handle(route{method: "GET", pattern: "/refused", handle: refuse, key: true})
+		a.send(t, "GET", "/refused", "", auth...)
 		if text := <-lines; !bytes.Contains(text, fmt.Appendf(nil, `"level":%q`, want)) {
 			t.Errorf("the line of a %d is %s, want level %s", status, text, want)
 		}
