@@ -219,12 +219,16 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	if err := readRequest(r, q); err != nil {
 		return err
 	}
-	asked := &chatRequest{MaxTokens: q.MaxOutputTokens, ReasoningEffort: q.Reasoning.Effort}
+	asked := &chatRequest{MaxTokens: q.MaxOutputTokens}
 	asked.Model, asked.samplingFields = q.Model, q.samplingFields
 	if q.Instructions != "" {
 		asked.Messages = []messageField{{Role: "system", Content: contentField{q.Instructions}}}
 	}
-	asked.Messages, asked.Kwargs = append(asked.Messages, q.Input.messages...), q.Kwargs
+	asked.Messages = append(asked.Messages, q.Input.messages...)
+	var err error
+	if asked.Kwargs, err = s.kwargs(q.Kwargs, "reasoning.effort", q.Reasoning.Effort, false); err != nil {
+		return err
+	}
 	c, err := s.chat(r, asked)
 	if err != nil {
 		return err
