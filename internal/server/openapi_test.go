@@ -182,7 +182,7 @@ func TestDocumentedFields(t *testing.T) {
 		d.compare(t, name, reflect.TypeOf(v), seen)
 	}
 	// What requests have in common, and what the program reads by hand.
-	known := []string{"Labels", "Sampling", "Generation", "Conversation", "Prompt", "Tool", "InputItem", "Embedding"}
+	known := []string{"Labels", "Sampling", "Generation", "Conversation", "Prompt", "Tool", "ResponseTool", "InputItem", "Embedding"}
 	for pair := range seen {
 		known = append(known, pair.schema)
 	}
