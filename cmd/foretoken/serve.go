@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
+	"path"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -174,7 +178,7 @@ func (c *serveCmd) server(log *slog.Logger, model string) (server.Options, error
 	}
 	o.Format.Calls, o.Format.Reasoning = c.ToolCallParser, c.ReasoningParser
 	if len(o.Models) == 0 {
-		o.Models = []string{model}
+		o.Models = []string{servedName(model)}
 	}
 	if err := o.CheckFormat(); err != nil {
 		return o, usageError{err}
@@ -194,6 +198,23 @@ func (c *serveCmd) server(log *slog.Logger, model string) (server.Options, error
 		o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	return o, nil
+}
+
+// servedName is what clients call a model that has been given no other name.
+// They learn no path of this machine, and no address, which may be a signed one.
+func servedName(model string) string {
+	if r, err := pull.ParseRef(model); err == nil && r.Kind == pull.KindURL {
+		if u, err := url.Parse(r.URL); err == nil {
+			return strings.TrimSuffix(path.Base(u.Path), ".gguf")
+		}
+	}
+	if _, err := os.Stat(model); err != nil && !isPath(model) {
+		return model
+	}
+	if full, err := filepath.Abs(model); err == nil { // . has a name too
+		model = full
+	}
+	return strings.TrimSuffix(filepath.Base(model), ".gguf")
 }
 
 // address is what clients use as their base URL, without /v1.

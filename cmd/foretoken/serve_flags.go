@@ -13,7 +13,7 @@ import (
 // serveFlags say where and as what a model is served.
 type serveFlags struct {
 	Model           string       `placeholder:"MODEL" aliases:"model-path" help:"Model to serve, if there is no argument MODEL."`
-	ServedModelName []string     `placeholder:"NAME" help:"Names that requests may call the model by; answers have the first. By default MODEL as it was given."`
+	ServedModelName []string     `placeholder:"NAME" help:"Names that requests may call the model by; answers have the first. By default the name of MODEL, of a path its last part without .gguf."`
 	Host            string       `placeholder:"HOST" default:"127.0.0.1" help:"Address to listen at, by default 127.0.0.1. 0.0.0.0: all."`
 	Port            int          `placeholder:"PORT" default:"8000" help:"Port, by default 8000. 0: any that is free."`
 	APIKey          []string     `name:"api-key" placeholder:"KEY" sep:"none" help:"Serve only who has the key, as Authorization: Bearer KEY. Can be repeated."`

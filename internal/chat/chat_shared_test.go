@@ -93,6 +93,11 @@ func TestSharedPrompt(t *testing.T) {
 		case !hasTools && strings.Contains(file, "Hermes"): // fails on None as it does not on undefined
 			continue
 		}
+		for k := range c.Kwargs.All() { // the renderings are of one set of variables for all templates
+			if !tmpl.Reads(k.(string)) {
+				c.Kwargs.Set(k.(string), nil)
+			}
+		}
 		got, err := tmpl.Prompt(t.Context(), c)
 		if err != nil || got != want {
 			t.Errorf("%s: %v\n got %q\nwant %q", key, err, got, want)

@@ -16,7 +16,8 @@ type Conversation struct {
 	// ends it inside the last message, for the model to write on. They exclude each other.
 	AddGenerationPrompt  bool
 	ContinueFinalMessage bool
-	// Kwargs are further variables for the template: enable_thinking, documents, …
+	// Kwargs are further variables for the template: enable_thinking, documents, … One that it does not
+	// read is an error, unless it is nil.
 	Kwargs *Object
 	// SpecialTokens are bos_token, eos_token and so on, as text.
 	SpecialTokens map[string]string
@@ -58,7 +59,7 @@ func (t *Template) Prompt(ctx context.Context, c Conversation) (string, error) {
 			return "", err
 		}
 	}
-	vars, err := c.variables(messages)
+	vars, err := t.variables(c, messages)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +76,7 @@ func (t *Template) Prompt(ctx context.Context, c Conversation) (string, error) {
 
 // variables are what the template sees. Without tools or documents it sees None, as in Hugging Face's
 // libraries.
-func (c Conversation) variables(messages *List) (*Object, error) {
+func (t *Template) variables(c Conversation, messages *List) (*Object, error) {
 	vars := new(Object)
 	for name, token := range c.SpecialTokens {
 		vars.Set(name, token)
@@ -85,9 +86,11 @@ func (c Conversation) variables(messages *List) (*Object, error) {
 		name, ok := k.(string)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("template variable %v: names are strings", k)
+			return nil, &VariableError{fmt.Sprint(k), "names are strings"}
 		case name == "messages" || name == "tools" || name == "add_generation_prompt":
-			return nil, fmt.Errorf("template variable %s: the conversation sets it", name)
+			return nil, &VariableError{name, "the conversation sets it"}
+		case v != nil && !t.Reads(name):
+			return nil, &VariableError{name, "this model's chat template does not read it"}
 		}
 		vars.Set(name, v)
 	}

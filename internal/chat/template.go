@@ -18,7 +18,8 @@ import (
 type Template struct {
 	jinja  *jinja.Template
 	reads  reads
-	wants  func() wants // found out with the first conversation
+	vars   map[string]bool // that it looks at
+	wants  func() wants    // found out with the first conversation
 	limits jinja.Limits
 }
 
@@ -44,7 +45,7 @@ func compile(source string, limits jinja.Limits) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{jinja: j, reads: inspect(j.Body()), limits: limits}
+	t := &Template{jinja: j, reads: inspect(j.Body()), vars: variables(j.Body()), limits: limits}
 	t.wants = sync.OnceValue(t.probe)
 	return t, nil
 }

@@ -110,6 +110,20 @@ func (e *Engine) Template() string {
 	return source
 }
 
+// Reads reports whether the prompt of a conversation, with or without tools,
+// depends on a variable of that name in its Kwargs.
+func (e *Engine) Reads(variable string, tools bool) bool {
+	if encoding := e.encoding(); encoding != nil {
+		return encoding.Reads(variable)
+	}
+	source, err := chat.Choose(e.templates, tools)
+	if err != nil {
+		return false
+	}
+	t, err := e.template(source)
+	return err == nil && t.Reads(variable)
+}
+
 // Prompt renders a conversation with the model's template, or in the encoding
 // of its family.
 func (e *Engine) Prompt(ctx context.Context, c chat.Conversation) (string, error) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -77,21 +78,6 @@ func (q *chatRequest) offered() []chat.Value {
 	return toolValues(q.Tools)
 }
 
-// kwargs are the template's variables, reasoning_effort with them.
-func (q *chatRequest) kwargs() *value.Object {
-	if q.ReasoningEffort == "" {
-		return q.Kwargs
-	}
-	kwargs := value.NewObject("reasoning_effort", q.ReasoningEffort)
-	if q.ReasoningEffort == "none" {
-		kwargs.Set("enable_thinking", false) // what templates of Qwen and others read
-	}
-	for k, v := range q.Kwargs.All() {
-		kwargs.Set(k.(string), v)
-	}
-	return kwargs
-}
-
 // promptOf renders a conversation and encodes it. special adds the tokens that
 // texts begin and end with; most templates write them.
 func (s *Server) promptOf(ctx context.Context, f *conversationFields, offered []chat.Value, kwargs *value.Object, special bool) ([]int32, error) {
@@ -125,6 +111,9 @@ func (s *Server) promptOf(ctx context.Context, f *conversationFields, offered []
 func promptError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if variable := (*chat.VariableError)(nil); errors.As(err, &variable) {
+		return badRequest("chat_template_kwargs", "%v", err)
 	}
 	return badRequest("messages", "%v", err)
 }
@@ -163,6 +152,10 @@ type chatting struct {
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	q := new(chatRequest)
 	if err := readRequest(r, q); err != nil {
+		return err
+	}
+	var err error
+	if q.Kwargs, err = s.kwargs(q.Kwargs, "reasoning_effort", q.ReasoningEffort, len(q.offered()) > 0); err != nil {
 		return err
 	}
 	c, err := s.chat(r, q)
@@ -207,7 +200,7 @@ func (s *Server) chat(r *http.Request, q *chatRequest) (*chatting, error) {
 		return nil, err
 	}
 	offered := q.offered()
-	ids, err := s.promptOf(r.Context(), &q.conversationFields, offered, q.kwargs(), q.AddSpecial)
+	ids, err := s.promptOf(r.Context(), &q.conversationFields, offered, q.Kwargs, q.AddSpecial)
 	if err != nil {
 		return nil, err
 	}

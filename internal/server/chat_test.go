@@ -331,7 +331,7 @@ func TestChatRefusals(t *testing.T) {
 		{object{"audio": object{"voice": "alloy"}}, "audio", "text only"},
 		{object{"chat_template": "{{ 1 }}"}, "chat_template", "operator"},
 		{object{"continue_final_message": true, "add_generation_prompt": true}, "messages", "exclude each other"},
-		{object{"chat_template_kwargs": object{"messages": 1}}, "messages", "the conversation sets it"},
+		{object{"chat_template_kwargs": object{"messages": 1}}, "chat_template_kwargs", "the conversation sets it"},
 		{object{"prompt": "x"}, "prompt", "unknown field"},
 		{message(object{"content": strings.Repeat("a", 600)}), "messages", "this server takes 512"},
 	} {

@@ -328,7 +328,7 @@ func TestCompletionRefusals(t *testing.T) {
 		{object{"stop": ""}, "stop", `stop string 0 is ""`},
 		{object{"stop": []any{"a", 1}}, "stop", "stop[1] is 1"},
 		{object{"stop_token_ids": []int{1000}}, "stop_token_ids", "1000"},
-		{object{"stop_token_ids": []any{nil}}, "stop_token_ids[0]", "null"},
+		{object{"stop_token_ids": []any{nil}}, "stop_token_ids", "null"},
 		{object{"stream_options": object{}}, "stream_options", "without stream"},
 		{object{"stream_options": object{"usage": true}, "stream": true}, "stream_options.usage", "unknown field"},
 		{object{"stream_options": 1, "stream": true}, "stream_options", "expected an object"},

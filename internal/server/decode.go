@@ -4,19 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/foretoken/foretoken/internal/chat/value"
 )
 
-// maxValues bounds the JSON values of a body: a batch of prompts as token ids
-// has fewer, and each takes memory beyond its text.
-const maxValues = 1 << 20
+// bodyLimits bound the JSON of a body beside its length, as each value takes
+// memory beyond its text: a batch of prompts as token ids has fewer values, a
+// logit_bias for every token of the largest vocabularies no more keys, and a
+// number of more digits is none that anybody reads.
+var bodyLimits = value.Limits{Values: 1 << 20, Keys: 1 << 18, Digits: 64}
 
 // A checker is a struct of fields that knows more of them than their types.
 type checker interface{ check() error }
@@ -42,7 +44,7 @@ func readRequest(r *http.Request, into any) error {
 }
 
 func decodeRequest(body []byte, into any) error {
-	v, err := value.DecodeUnique(body, maxValues)
+	v, err := value.DecodeUnique(body, bodyLimits)
 	if err != nil {
 		return badRequest("", "the body is not what this server reads as JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -103,6 +105,11 @@ func fill(path string, v value.Value, to reflect.Value) error {
 		if !ok {
 			return mismatch("a list")
 		}
+		if ids, ok := reflect.TypeAssert[*[]int32](to.Addr()); ok { // of which there may be very many
+			var err error
+			*ids, err = tokenIDs(path, l)
+			return err
+		}
 		to.Set(reflect.MakeSlice(to.Type(), len(l.Items), len(l.Items)))
 		for i, item := range l.Items {
 			at := fmt.Sprintf("%s[%d]", path, i)
@@ -126,7 +133,7 @@ func fill(path string, v value.Value, to reflect.Value) error {
 }
 
 func fillStruct(path string, o *value.Object, to reflect.Value) error {
-	fields := fieldsOf(to)
+	fields := fieldsOf(to.Type())
 	for k, v := range o.All() {
 		name := k.(string) // decoded objects have no other keys
 		at := clip(name)
@@ -140,7 +147,7 @@ func fillStruct(path string, o *value.Object, to reflect.Value) error {
 				return err
 			}
 		case v != nil:
-			if err := fill(at, v, field); err != nil {
+			if err := fill(at, v, to.FieldByIndex(field)); err != nil {
 				return err
 			}
 		}
@@ -151,24 +158,28 @@ func fillStruct(path string, o *value.Object, to reflect.Value) error {
 	return nil
 }
 
-// fieldsOf returns the fields of a struct by their json names, those of
-// embedded structs with them.
-func fieldsOf(s reflect.Value) map[string]reflect.Value {
-	fields := map[string]reflect.Value{}
-	for f, v := range s.Fields() {
-		if f.Anonymous {
-			maps.Copy(fields, fieldsOf(v))
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		fields[name] = v
+// typeFields are the results of fieldsOf by type: there may be very many messages.
+var typeFields sync.Map // map[reflect.Type]map[string][]int
+
+// fieldsOf returns where the fields of a struct are by their json names, those
+// of embedded structs with them.
+func fieldsOf(s reflect.Type) map[string][]int {
+	if all, ok := typeFields.Load(s); ok {
+		return all.(map[string][]int)
 	}
-	return fields
+	all := map[string][]int{}
+	for _, f := range reflect.VisibleFields(s) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous {
+			all[name] = f.Index
+		}
+	}
+	typeFields.Store(s, all)
+	return all
 }
 
 // refuseField says why a field is none of the request's. What asks for nothing
 // is harmless where the field has a meaning elsewhere.
-func refuseField(path, name string, v value.Value, fields map[string]reflect.Value) error {
+func refuseField(path, name string, v value.Value, fields map[string][]int) error {
 	if why, ok := unsupported[name]; ok {
 		if asksNothing(v) {
 			return nil

@@ -41,7 +41,7 @@ func TestHostileBodies(t *testing.T) {
 		{"NUL", `{"prompt":"a\u0000b","max_tokens":1}`, 200, ""},
 		{"NaN", `{"prompt":"a","temperature":NaN}`, 400, "offset 28"},
 		{"a number beyond float64", `{"prompt":"a","temperature":1e999}`, 400, "number beyond float64"},
-		{"a number of many digits", `{"prompt":"a","seed":` + strings.Repeat("9", 5000) + `}`, 400, "the most is"},
+		{"a number of many digits", `{"prompt":"a","seed":` + strings.Repeat("9", 65) + `}`, 400, "the most is 64"},
 		{"a number beyond 64 bits", `{"prompt":"a","seed":99999999999999999999}`, 400, "expected an integer of 64 bits"},
 		{"many stop strings", `{"prompt":"a","max_tokens":1,"stop":[` + stops + `]}`, 200, ""},
 		{"a bias for every token", `{"prompt":"a","max_tokens":1,"logit_bias":{` + strings.Join(biases, ",") + `}}`, 200, ""},
@@ -60,9 +60,22 @@ func TestHostileBodies(t *testing.T) {
 }
 
 func TestTooManyValues(t *testing.T) {
-	body := `{"prompt":[` + strings.Repeat("[],", maxValues) + `[]]}`
+	body := `{"prompt":[` + strings.Repeat("[],", bodyLimits.Values) + `[]]}`
 	if err := decodeRequest([]byte(body), new(completionRequest)); err == nil || !strings.Contains(err.Error(), "too many values") {
 		t.Error(err)
+	}
+}
+
+func TestTooManyKeys(t *testing.T) {
+	var body strings.Builder
+	for i := range bodyLimits.Keys + 1 {
+		fmt.Fprintf(&body, `,"%d":1`, i)
+	}
+	for _, format := range []string{"{%s}", `{"metadata":{%s}}`} {
+		err := decodeRequest(fmt.Appendf(nil, format, body.String()[1:]), new(completionRequest))
+		if err == nil || !strings.Contains(err.Error(), "an object has more than 262144 keys") {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,9 +22,9 @@ type responseRequest struct {
 	Stream          bool            `json:"stream"`
 	Text            textSettings    `json:"text"`
 	Reasoning       reasoningField  `json:"reasoning"`
-	Tools           []chat.Value    `json:"tools"`
+	Tools           []responseTool  `json:"tools"`
 	ToolChoice      toolChoice      `json:"tool_choice"`
-	ParallelCalls   bool            `json:"parallel_tool_calls"`
+	ParallelCalls   *bool           `json:"parallel_tool_calls"`
 	Truncation      truncationField `json:"truncation"`
 	Kwargs          *value.Object   `json:"chat_template_kwargs"`
 }
@@ -37,8 +38,6 @@ func (q *responseRequest) check() error {
 		return badRequest("input", "input is missing or empty")
 	case q.MaxOutputTokens != nil && *q.MaxOutputTokens < 1:
 		return badRequest("max_output_tokens", "max_output_tokens is %d, expected 1 or more", *q.MaxOutputTokens)
-	case len(q.Tools) > 0:
-		return badRequest("tools", "tools are not supported here; /v1/chat/completions offers functions to the model")
 	}
 	return nil
 }
@@ -81,7 +80,10 @@ func (f *truncationField) read(path string, v value.Value) error {
 }
 
 // inputField is a conversation as /v1/responses has it: a text, or items.
-type inputField struct{ messages []messageField }
+type inputField struct {
+	messages []messageField
+	calls    map[string]bool // ids of the calls in it
+}
 
 func (f *inputField) read(path string, v value.Value) error {
 	if text, ok := v.(string); ok {
@@ -101,7 +103,7 @@ func (f *inputField) read(path string, v value.Value) error {
 		}
 		switch kind, _ := o.Get("type"); kind {
 		case "reasoning":
-			text, err := inputText(at+".content", o, "reasoning_text")
+			text, err := inputText(at, "content", o, "reasoning_text")
 			if err != nil {
 				return err
 			}
@@ -110,7 +112,7 @@ func (f *inputField) read(path string, v value.Value) error {
 			role, _ := o.Get("role")
 			m := messageField{ReasoningContent: reasoning}
 			m.Role, _ = role.(string)
-			text, err := inputText(at+".content", o, "input_text", "output_text", "text")
+			text, err := inputText(at, "content", o, "input_text", "output_text", "text")
 			if err != nil {
 				return err
 			}
@@ -123,19 +125,29 @@ func (f *inputField) read(path string, v value.Value) error {
 			}
 			reasoning = ""
 			f.messages = append(f.messages, m)
+		case "function_call":
+			if err := f.addCall(at, o, reasoning); err != nil {
+				return err
+			}
+			reasoning = ""
+		case "function_call_output":
+			if err := f.addResult(at, o); err != nil {
+				return err
+			}
 		default:
-			return badRequest(at, "%s is of type %s, expected message or reasoning; /v1/chat/completions takes calls of functions", at, kindOf(kind))
+			return badRequest(at, "%s is of type %s, expected message, reasoning, function_call or function_call_output", at, kindOf(kind))
 		}
 	}
 	if reasoning != "" {
-		return badRequest(path, "%s ends with reasoning, which belongs in front of a message of the assistant", path)
+		return badRequest(path, "%s ends with reasoning, which belongs in front of a message or call of the assistant", path)
 	}
 	return nil
 }
 
-// inputText is the content of an item: a text, or parts of the given types.
-func inputText(path string, item *value.Object, types ...string) (string, error) {
-	content, _ := item.Get("content")
+// inputText is a field of an item: a text, or parts of the given types.
+func inputText(at, field string, item *value.Object, types ...string) (string, error) {
+	path := at + "." + field
+	content, _ := item.Get(field)
 	switch c := content.(type) {
 	case string:
 		return c, nil
@@ -181,14 +193,17 @@ type incomplete struct {
 	Reason string `json:"reason"` // max_output_tokens
 }
 
-// outputItem is a message or reasoning.
+// outputItem is a message, reasoning, or a call of a function.
 type outputItem struct {
-	ID      string       `json:"id"`
-	Type    string       `json:"type"`
-	Status  string       `json:"status"`
-	Role    string       `json:"role,omitempty"`
-	Content []outputPart `json:"content"`
-	Summary *[]string    `json:"summary,omitempty"` // of reasoning: empty
+	ID        string       `json:"id"`
+	Type      string       `json:"type"`
+	Status    string       `json:"status"`
+	Role      string       `json:"role,omitempty"`
+	Content   []outputPart `json:"content,omitzero"`    // of messages and reasoning: one part
+	Summary   *[]string    `json:"summary,omitempty"`   // of reasoning: empty
+	CallID    string       `json:"call_id,omitempty"`   // of calls, as are the next
+	Name      string       `json:"name,omitempty"`      // the function's
+	Arguments *string      `json:"arguments,omitempty"` // JSON, as the model wrote it
 }
 
 // outputPart is the text of an item.
@@ -219,12 +234,18 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	if err := readRequest(r, q); err != nil {
 		return err
 	}
-	asked := &chatRequest{MaxTokens: q.MaxOutputTokens, ReasoningEffort: q.Reasoning.Effort}
+	asked := &chatRequest{MaxTokens: q.MaxOutputTokens}
 	asked.Model, asked.samplingFields = q.Model, q.samplingFields
 	if q.Instructions != "" {
 		asked.Messages = []messageField{{Role: "system", Content: contentField{q.Instructions}}}
 	}
-	asked.Messages, asked.Kwargs = append(asked.Messages, q.Input.messages...), q.Kwargs
+	asked.Messages = append(asked.Messages, q.Input.messages...)
+	asked.Tools, _ = toolFields(q.Tools)
+	asked.ToolChoice, asked.ParallelCalls = q.ToolChoice, q.ParallelCalls
+	var err error
+	if asked.Kwargs, err = s.kwargs(q.Kwargs, "reasoning.effort", q.Reasoning.Effort, len(asked.offered()) > 0); err != nil {
+		return err
+	}
 	c, err := s.chat(r, asked)
 	if err != nil {
 		return err
@@ -241,6 +262,9 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 		}
 		for i := range b.tokens {
 			c.add(&b.tokens[i])
+		}
+		if c.over() {
+			break
 		}
 	}
 	for _, d := range c.answers[0].deltas {
@@ -259,8 +283,10 @@ func (a *responding) empty(id string) responseBody {
 	r := responseBody{
 		ID: "resp_" + id, Object: "response", CreatedAt: time.Now().Unix(), Status: "in_progress", Model: a.Models[0],
 		MaxOutputTokens: q.MaxOutputTokens, Metadata: map[string]any{}, Output: []outputItem{}, ParallelToolCalls: true,
-		Temperature: p.Temperature, TopP: p.TopP, ToolChoice: "auto", Tools: []chat.Value{}, Truncation: "disabled",
+		Temperature: p.Temperature, TopP: p.TopP, ToolChoice: cmp.Or(string(q.ToolChoice), "auto"), Truncation: "disabled",
 	}
+	_, r.Tools = toolFields(q.Tools)
+	set(&r.ParallelToolCalls, q.ParallelCalls)
 	if q.Instructions != "" {
 		r.Instructions = &q.Instructions
 	}
@@ -270,35 +296,67 @@ func (a *responding) empty(id string) responseBody {
 	return r
 }
 
-// put adds text to the item that it belongs to, the last one or a new one.
-func (a *responding) put(d tools.Delta) (began bool) {
-	kind := outputItem{Type: "message", Role: "assistant", Content: []outputPart{{Type: "output_text", Annotations: &[]string{}}}}
-	prefix := "msg_"
-	if d.Kind == tools.Reasoning {
-		kind = outputItem{Type: "reasoning", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text"}}}
-		prefix = "rs_"
+// begins reports whether an item begins with what the model says.
+func (a *responding) begins(d tools.Delta) bool {
+	last := ""
+	if n := len(a.Output); n > 0 {
+		last = a.Output[n-1].Type
 	}
-	n := len(a.Output)
-	if n == 0 || a.Output[n-1].Type != kind.Type {
-		kind.ID = fmt.Sprintf("%s%s_%d", prefix, strings.TrimPrefix(a.ID, "resp_"), n)
-		kind.Status = "in_progress"
-		a.Output, began = append(a.Output, kind), true
+	switch d.Kind {
+	case tools.Reasoning:
+		return last != "reasoning"
+	case tools.Content:
+		return last != "message"
 	}
-	a.Output[len(a.Output)-1].Content[0].Text += d.Text
-	return began
+	return d.Kind == tools.CallName
+}
+
+// put adds what the model says to the last item, or to the one that it begins.
+func (a *responding) put(d tools.Delta) {
+	if a.begins(d) {
+		item, prefix := outputItem{Type: "message", Role: "assistant", Content: []outputPart{{Type: "output_text", Annotations: &[]string{}}}}, "msg_"
+		switch d.Kind {
+		case tools.Reasoning:
+			item, prefix = outputItem{Type: "reasoning", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text"}}}, "rs_"
+		case tools.CallName:
+			item, prefix = outputItem{Type: "function_call", CallID: d.ID, Name: d.Text, Arguments: new("")}, "fc_"
+		}
+		item.ID = fmt.Sprintf("%s%s_%d", prefix, strings.TrimPrefix(a.ID, "resp_"), len(a.Output))
+		item.Status = "in_progress"
+		a.Output = append(a.Output, item)
+	}
+	item := &a.Output[len(a.Output)-1]
+	switch d.Kind {
+	case tools.Reasoning, tools.Content:
+		item.Content[0].Text += d.Text
+	case tools.CallArguments:
+		*item.Arguments += d.Text
+	case tools.CallEnd:
+		item.Status = "completed"
+	}
+}
+
+// outcome is the status of a response that has ended, and of its last item.
+func (a *responding) outcome() string {
+	if a.answers[0].finish == "length" {
+		return "incomplete"
+	}
+	return "completed"
 }
 
 // end completes the response.
 func (a *responding) end() {
-	a.Status = "completed"
-	if a.answers[0].finish == "length" {
-		a.Status, a.IncompleteDetails = "incomplete", &incomplete{"max_output_tokens"}
+	if a.Status = a.outcome(); a.Status == "incomplete" {
+		a.IncompleteDetails = &incomplete{"max_output_tokens"}
 	}
 	for i := range a.Output {
-		a.Output[i].Status = "completed"
-	}
-	if n := len(a.Output); n > 0 {
-		a.Output[n-1].Status = a.Status
+		switch item := &a.Output[i]; {
+		case item.Status != "in_progress": // a call that has ended
+		case i == len(a.Output)-1:
+			item.Status = a.Status
+		default:
+			item.Status = "completed"
+		}
 	}
 	u := a.usage()
 	a.Usage = &responseUsage{

@@ -20,7 +20,9 @@ type responseEvent struct {
 	Delta          string        `json:"delta,omitempty"`
 	Text           *string       `json:"text,omitempty"`
 	LogProbs       *[]string     `json:"logprobs,omitempty"` // of output_text: empty
-	Message        string        `json:"message,omitempty"`  // of error
+	Name           string        `json:"name,omitempty"`     // of function_call_arguments.done, as are
+	Arguments      *string       `json:"arguments,omitempty"`
+	Message        string        `json:"message,omitempty"` // of error
 	Code           *string       `json:"code,omitempty"`
 }
 
@@ -61,8 +63,11 @@ func (a *responding) stream(w http.ResponseWriter, r *http.Request) error {
 		if s.err != nil {
 			return s.err
 		}
+		if a.over() {
+			break
+		}
 	}
-	s.close()
+	s.close(a.outcome())
 	a.end()
 	s.send(responseEvent{Type: "response." + a.Status, Response: &a.responseBody})
 	if s.err != nil {
@@ -91,53 +96,67 @@ func (s *responseStream) add(b batch) {
 }
 
 func (s *responseStream) delta(d tools.Delta) {
-	last := len(s.Output) - 1
-	if last >= 0 && (s.Output[last].Type == "reasoning") != (d.Kind == tools.Reasoning) {
-		s.close()
+	began := s.begins(d)
+	if began || d.Kind == tools.CallEnd {
+		s.close("completed")
 	}
-	if s.put(d) {
-		item, part := s.last()
-		bare, empty := *item, *part
-		bare.Content, empty.Text = []outputPart{}, ""
+	s.put(d)
+	item := s.last()
+	if began {
+		bare := *item
+		if item.Content != nil {
+			bare.Content = []outputPart{}
+		}
 		s.send(responseEvent{Type: "response.output_item.added", OutputIndex: s.index(), Item: &bare})
-		s.send(s.partEvent("response.content_part.added", &empty))
+		if item.Content != nil {
+			empty := item.Content[0]
+			empty.Text = ""
+			s.send(s.partEvent("response.content_part.added", &empty))
+		}
 	}
-	item, part := s.last()
-	e := responseEvent{Type: "response." + part.Type + ".delta", OutputIndex: s.index(), ContentIndex: new(int), ItemID: item.ID, Delta: d.Text}
-	if part.Type == "output_text" {
-		e.LogProbs = &[]string{}
+	switch d.Kind {
+	case tools.Reasoning, tools.Content:
+		s.send(s.textEvent("delta", responseEvent{Delta: d.Text}))
+	case tools.CallArguments:
+		s.send(responseEvent{Type: "response.function_call_arguments.delta", OutputIndex: s.index(), ItemID: item.ID, Delta: d.Text})
 	}
-	s.send(e)
 }
 
-// close ends the last item.
-func (s *responseStream) close() {
-	if len(s.Output) == 0 {
+// close ends the last item, unless it has ended.
+func (s *responseStream) close(status string) {
+	if len(s.Output) == 0 || s.last().Status != "in_progress" {
 		return
 	}
-	item, part := s.last()
-	item.Status = "completed"
-	if s.answers[0].finish == "length" {
-		item.Status = "incomplete"
+	item := s.last()
+	item.Status = status
+	if item.Content != nil {
+		part := &item.Content[0]
+		s.send(s.textEvent("done", responseEvent{Text: &part.Text}))
+		s.send(s.partEvent("response.content_part.done", part))
+	} else {
+		s.send(responseEvent{
+			Type: "response.function_call_arguments.done", OutputIndex: s.index(), ItemID: item.ID, Name: item.Name, Arguments: item.Arguments,
+		})
 	}
-	e := responseEvent{Type: "response." + part.Type + ".done", OutputIndex: s.index(), ContentIndex: new(int), ItemID: item.ID, Text: &part.Text}
-	if part.Type == "output_text" {
-		e.LogProbs = &[]string{}
-	}
-	s.send(e)
-	s.send(s.partEvent("response.content_part.done", part))
 	s.send(responseEvent{Type: "response.output_item.done", OutputIndex: s.index(), Item: item})
 }
 
-func (s *responseStream) partEvent(kind string, part *outputPart) responseEvent {
-	item, _ := s.last()
-	return responseEvent{Type: kind, OutputIndex: s.index(), ContentIndex: new(int), ItemID: item.ID, Part: part}
+// textEvent is e about the text of the last item.
+func (s *responseStream) textEvent(what string, e responseEvent) responseEvent {
+	item := s.last()
+	part := item.Content[0].Type
+	e.Type, e.OutputIndex, e.ContentIndex, e.ItemID = "response."+part+"."+what, s.index(), new(int), item.ID
+	if part == "output_text" {
+		e.LogProbs = &[]string{}
+	}
+	return e
 }
 
-func (s *responseStream) last() (*outputItem, *outputPart) {
-	item := &s.Output[len(s.Output)-1]
-	return item, &item.Content[0]
+func (s *responseStream) partEvent(kind string, part *outputPart) responseEvent {
+	return responseEvent{Type: kind, OutputIndex: s.index(), ContentIndex: new(int), ItemID: s.last().ID, Part: part}
 }
+
+func (s *responseStream) last() *outputItem { return &s.Output[len(s.Output)-1] }
 
 func (s *responseStream) index() *int {
 	i := len(s.Output) - 1

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/foretoken/foretoken/internal/engine"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
@@ -79,6 +80,117 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// Functions go out as items and come back as items, and the model sees of them
+// what it would see in a chat.
+func TestResponseCalls(t *testing.T) {
+	a := serveAt(t, testmodel.Scripted(t, thinkAndCall...), Options{})
+	function := merge(weather["function"].(object), object{"type": "function"})
+	q := object{"temperature": 0, "input": "hello", "tools": []object{function}}
+	got := ask[responseBody](t, a, responsesPath, q)
+	call := func(arguments, status string) outputItem {
+		return outputItem{Type: "function_call", Name: "weather", Arguments: &arguments, Status: status}
+	}
+	reasoning := outputItem{Type: "reasoning", Status: "completed", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text", Text: "I should ask."}}}
+	message := outputItem{Type: "message", Role: "assistant", Status: "completed", Content: []outputPart{{Type: "output_text", Text: "Let me see.", Annotations: &[]string{}}}}
+	koeln, bonn := call(`{"city": "Köln"}`, "completed"), call(`{"city": "Bonn"}`, "completed")
+	noID := cmpopts.IgnoreFields(outputItem{}, "ID", "CallID")
+	if diff := cmp.Diff([]outputItem{reasoning, message, koeln, bonn}, got.Output, noID); diff != "" || got.Status != "completed" || len(got.Tools) != 1 {
+		t.Fatalf("%s: %s", got.Status, diff)
+	}
+	for _, tc := range []struct {
+		name   string
+		fields object
+		want   []outputItem
+	}{
+		{"one call", object{"parallel_tool_calls": false}, []outputItem{reasoning, message, koeln}},
+		{"none", object{"tool_choice": "none", "max_output_tokens": 6}, []outputItem{reasoning, {
+			Type: "message", Role: "assistant", Status: "incomplete", Content: []outputPart{{Type: "output_text", Text: "Let me see.\n", Annotations: &[]string{}}},
+		}}},
+		{"cut behind a call", object{"max_output_tokens": 11}, []outputItem{reasoning, message, koeln}},
+		{"cut in a call", object{"max_output_tokens": 8}, []outputItem{reasoning, message, call("", "incomplete")}},
+	} {
+		got := ask[responseBody](t, a, responsesPath, merge(q, tc.fields))
+		if diff := cmp.Diff(tc.want, got.Output, noID); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+
+	var types []string
+	arguments := map[string]string{}
+	var done []outputItem
+	for _, data := range a.events(t, responsesPath, merge(q, object{"stream": true})) {
+		var e responseEvent
+		decodeAnswer(t, data, &e)
+		types = append(types, e.Type)
+		switch e.Type {
+		case "response.function_call_arguments.delta":
+			arguments[e.ItemID] += e.Delta
+		case "response.function_call_arguments.done":
+			if *e.Arguments != arguments[e.ItemID] || e.Name != "weather" {
+				t.Errorf("%+v after %q", e, arguments)
+			}
+		case "response.output_item.added":
+			if e.Item.Type == "function_call" && (*e.Item.Arguments != "" || e.Item.CallID == "" || e.Item.Status != "in_progress") {
+				t.Errorf("a call begins as %+v", e.Item)
+			}
+		case "response.output_item.done":
+			done = append(done, *e.Item)
+		case "response.completed":
+			if diff := cmp.Diff(done, e.Response.Output); diff != "" {
+				t.Errorf("the last event (-items, +response): %s", diff)
+			}
+		}
+	}
+	if diff := cmp.Diff(got.Output, done, noID); diff != "" {
+		t.Errorf("streamed: %s", diff)
+	}
+	item := func(kind string) []string {
+		return []string{"response.output_item.added", "response.function_call_arguments." + kind, "response.function_call_arguments.done", "response.output_item.done"}
+	}
+	want := append(slices.Concat(item("delta"), item("delta")), "response.completed")
+	if all := slices.Compact(types); len(all) < len(want) || cmp.Diff(want, all[len(all)-len(want):]) != "" {
+		t.Errorf("events %q, want them to end with %q", all, want)
+	}
+}
+
+// A conversation with calls is the same prompt as the chat of the same messages.
+func TestResponseCallsInput(t *testing.T) {
+	e := openEngine(t, testmodel.Safetensors(t, testmodel.Family("llama")), engine.Options{ChatTemplate: "{% for m in messages %}[{{ m.role }} {{ m.content or '' }}" +
+		"{% for c in m.tool_calls %} {{ c.id }} {{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %} {{ m.tool_call_id }}]{% endfor %}{{ tools[0].function | tojson }}"})
+	a := serveEngine(t, e, Options{})
+	page := e.CachePageSize() // the last of a prompt is not cached
+	last := object{"role": "user", "content": strings.Repeat("x", page+1)}
+	calls := []object{
+		{"id": "a", "function": object{"name": "weather", "arguments": `{"city": "Köln"}`}},
+		{"id": "b", "function": object{"name": "weather", "arguments": `{"city": "Bonn"}`}},
+	}
+	inChat := object{"max_tokens": 1, "tools": []object{weather}, "messages": []object{
+		{"role": "user", "content": "hello"},
+		{"role": "assistant", "content": "ask", "tool_calls": calls},
+		{"role": "tool", "tool_call_id": "a", "content": "sun"},
+		{"role": "tool", "tool_call_id": "b", "content": "rain"},
+		{"role": "assistant", "tool_calls": calls[:1]},
+		last,
+	}}
+	function := merge(weather["function"].(object), object{"type": "function", "strict": nil})
+	item := func(i int) object {
+		return merge(calls[i]["function"].(object), object{"type": "function_call", "id": "fc_1", "call_id": calls[i]["id"], "status": "completed"})
+	}
+	here := object{"max_output_tokens": 1, "tools": []object{function}, "input": []object{
+		{"role": "user", "content": "hello"},
+		{"role": "assistant", "content": "ask"},
+		item(0), item(1),
+		{"type": "function_call_output", "call_id": "a", "output": "sun"},
+		{"type": "function_call_output", "call_id": "b", "output": []object{{"type": "input_text", "text": "rain"}}},
+		item(0), last,
+	}}
+	want := ask[chatCompletion](t, a, chatPath, inChat).Usage
+	got := ask[responseBody](t, a, responsesPath, here).Usage
+	if got.InputTokens != want.PromptTokens || got.InputDetails.CachedTokens < want.PromptTokens-page-1 {
+		t.Errorf("%+v, want the %d tokens of the chat, cached", got, want.PromptTokens)
+	}
+}
+
 func TestResponseRefusals(t *testing.T) {
 	a := serveModel(t, "llama", Options{})
 	for _, tc := range []struct {
@@ -88,14 +200,19 @@ func TestResponseRefusals(t *testing.T) {
 		{object{"input": nil}, "input", "missing"},
 		{object{"input": []object{}}, "input", "empty"},
 		{object{"input": 5}, "input", "expected a string or a list"},
-		{object{"input": []object{{"type": "function_call_output"}}}, "input[0]", "expected message or reasoning"},
+		{object{"input": []object{{"type": "web_search_call"}}}, "input[0]", "expected message, reasoning, function_call or"},
+		{object{"input": []object{{"type": "function_call", "call_id": "a", "name": "f"}}}, "input[0]", "arguments is null"},
+		{object{"input": []object{{"type": "function_call_output", "call_id": "a", "output": "x"}}}, "input[0]", `call_id is "a", expected that of a function_call before it`},
 		{object{"input": []object{{"role": "user", "content": []object{{"type": "input_image"}}}}}, "input[0].content[0]", "text only"},
 		{object{"input": []object{{"role": "tool", "content": "x"}}}, "input[0]", "role tool"},
 		{object{"previous_response_id": "resp_1"}, "previous_response_id", "keeps no responses"},
 		{object{"store": true}, "store", "keeps no answers"},
 		{object{"background": true}, "background", "keeps no responses"},
 		{object{"truncation": "auto"}, "truncation", "no token of a prompt is dropped"},
-		{object{"tools": []object{{"type": "web_search"}}}, "tools", "not supported here"},
+		{object{"tools": []object{{"type": "web_search"}}}, "tools[0]", "expected function"},
+		{object{"tools": []object{{"type": "function", "name": "f f"}}}, "tools[0].name", "expected up to 64"},
+		{object{"tools": []object{{"type": "function", "name": "f", "strict": true}}}, "tools[0].strict", "does not constrain"},
+		{object{"tool_choice": "required"}, "tool_choice", "does not constrain"},
 		{object{"text": object{"format": object{"type": "json_schema"}}}, "text.format", "does not constrain"},
 		{object{"text": object{"verbosity": "low"}}, "text.verbosity", "no such setting"},
 		{object{"reasoning": object{"summary": "auto"}}, "reasoning.summary", "no summary"},

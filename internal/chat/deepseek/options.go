@@ -2,6 +2,8 @@ package deepseek
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/chat"
 )
@@ -13,6 +15,12 @@ type options struct {
 	keep      bool // reasoning and developer messages of earlier turns
 	noBOS     bool
 }
+
+// variables are the names of options.
+var variables = []string{"thinking", "enable_thinking", "reasoning_effort", "drop_thinking", "add_default_bos_token"}
+
+// Reads reports whether a conversation's Kwargs may have the variable.
+func (*Encoding) Reads(variable string) bool { return slices.Contains(variables, variable) }
 
 func readOptions(kwargs *chat.Object) (options, error) {
 	var o options
@@ -29,7 +37,7 @@ func readOptions(kwargs *chat.Object) (options, error) {
 				return o, err
 			}
 			if mode != nil && *mode != b {
-				return o, fmt.Errorf("template variables thinking and enable_thinking contradict each other")
+				return o, &chat.VariableError{Name: "enable_thinking", Reason: "it contradicts thinking"}
 			}
 			mode = &b
 		case "reasoning_effort":
@@ -37,7 +45,7 @@ func readOptions(kwargs *chat.Object) (options, error) {
 			case "none", "minimal", "low", "medium", "high", "xhigh", "max":
 				effort = v.(string)
 			default:
-				return o, fmt.Errorf("template variable reasoning_effort: expected none, minimal, low, medium, high, xhigh or max")
+				return o, &chat.VariableError{Name: "reasoning_effort", Reason: "expected none, minimal, low, medium, high, xhigh or max"}
 			}
 		case "drop_thinking":
 			drop, err := boolean(k, v)
@@ -52,7 +60,7 @@ func readOptions(kwargs *chat.Object) (options, error) {
 			}
 			o.noBOS = !add
 		default:
-			return o, fmt.Errorf("template variable %.80v: this model has no chat template; it knows thinking, enable_thinking, reasoning_effort, drop_thinking and add_default_bos_token", k)
+			return o, &chat.VariableError{Name: fmt.Sprint(k), Reason: "this model has no chat template; it knows " + strings.Join(variables, ", ")}
 		}
 	}
 	o.thinking = effort != "none"
@@ -66,7 +74,7 @@ func readOptions(kwargs *chat.Object) (options, error) {
 func boolean(name, v chat.Value) (bool, error) {
 	b, ok := v.(bool)
 	if !ok {
-		return false, fmt.Errorf("template variable %v: expected true or false", name)
+		return false, &chat.VariableError{Name: fmt.Sprint(name), Reason: "expected true or false"}
 	}
 	return b, nil
 }

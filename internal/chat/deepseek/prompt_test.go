@@ -313,11 +313,11 @@ func TestPromptRefuses(t *testing.T) {
 		{option("reasoning_effort", "huge"), both, "template variable reasoning_effort: expected none, minimal, low, medium, high, xhigh or max"},
 		{option("reasoning_effort", 1), both, "template variable reasoning_effort: expected none, minimal, low, medium, high, xhigh or max"},
 		{option("drop_thinking", 1), both, "template variable drop_thinking: expected true or false"},
-		{option("documents", image), both, "template variable documents: this model has no chat template; it knows thinking, enable_thinking, reasoning_effort, drop_thinking and add_default_bos_token"},
+		{option("documents", image), both, "template variable documents: this model has no chat template; it knows thinking, enable_thinking, reasoning_effort, drop_thinking, add_default_bos_token"},
 		{
 			chat.Conversation{Messages: []chat.Message{ask}, Kwargs: chat.NewObject("thinking", true, "enable_thinking", false)},
 			both,
-			"template variables thinking and enable_thinking contradict each other",
+			"template variable enable_thinking: it contradicts thinking",
 		},
 		{one(chat.Message{Role: "critic", Content: "x"}), both, "message 1 (critic): this model knows no such role"},
 		{one(chat.Message{Role: "latest_reminder", Content: "x"}), only32, "message 1 (latest_reminder): this model knows no such role"},

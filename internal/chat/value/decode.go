@@ -20,12 +20,19 @@ const (
 // Decode reads one JSON text (RFC 8259). As in Python, a key that comes twice keeps its first place and
 // its last value. Unlike Python it refuses what is no JSON or has no UTF-8 form: NaN and Infinity, numbers
 // beyond float64, half a surrogate pair. Errors name the byte offset.
-func Decode(data []byte) (Value, error) { return decode(data, decoder{}) }
+func Decode(data []byte) (Value, error) { return decode(data, decoder{digits: MaxDigits}) }
 
-// DecodeUnique is Decode that refuses a key that comes twice in an object, and more than limit values:
-// what is decoded takes up to 40 bytes for each byte of a text such as [[],[],…].
-func DecodeUnique(data []byte, limit int) (Value, error) {
-	return decode(data, decoder{unique: true, left: limit})
+// Limits bound what DecodeUnique takes: what is decoded takes up to 40 bytes for each byte of a text such
+// as [[],[],…].
+type Limits struct {
+	Values int // all of them
+	Keys   int // of one object
+	Digits int // of an integer, at most MaxDigits: to convert them takes more than linear time
+}
+
+// DecodeUnique is Decode that refuses a key that comes twice in an object, and what is beyond limits.
+func DecodeUnique(data []byte, limits Limits) (Value, error) {
+	return decode(data, decoder{unique: true, left: limits.Values, keys: limits.Keys, digits: min(limits.Digits, MaxDigits)})
 }
 
 func decode(data []byte, d decoder) (Value, error) {
@@ -60,13 +67,20 @@ func invalidUTF8(data []byte) int {
 type decoder struct {
 	s      string
 	pos    int
-	unique bool // keys, and values are counted
+	unique bool // keys, and values and keys are counted
 	left   int  // values that may come
+	keys   int  // that an object may have
+	digits int  // that an integer may have
 }
 
 func (d *decoder) space() {
-	for d.pos < len(d.s) && strings.IndexByte(" \t\r\n", d.s[d.pos]) >= 0 {
-		d.pos++
+	for d.pos < len(d.s) {
+		switch d.s[d.pos] {
+		case ' ', '\t', '\r', '\n':
+			d.pos++
+		default:
+			return
+		}
 	}
 }
 
@@ -133,7 +147,7 @@ func (d *decoder) object(depth int) (Value, error) {
 		if d.peek() != '"' {
 			return nil, fmt.Errorf("expected a key")
 		}
-		key, err := d.string()
+		text, err := d.string()
 		if err != nil {
 			return nil, err
 		}
@@ -144,10 +158,12 @@ func (d *decoder) object(depth int) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := o.Get(key); twice && d.unique {
-			return nil, fmt.Errorf("the key %.80q comes twice", key)
+		switch key, n := Value(text), o.Len(); {
+		case o.set(key, key, v) && d.unique:
+			return nil, fmt.Errorf("the key %.80q comes twice", text)
+		case n == d.keys && d.unique:
+			return nil, fmt.Errorf("an object has more than %d keys", d.keys)
 		}
-		o.Set(key, v)
 		if d.accept('}') {
 			return o, nil
 		}
@@ -179,6 +195,9 @@ func (d *decoder) list(depth int) (Value, error) {
 }
 
 func (d *decoder) number() (Value, error) {
+	if i, ok := d.short(); ok {
+		return i, nil
+	}
 	start, isFloat := d.pos, false
 	digits := func() int {
 		n := 0
@@ -222,14 +241,31 @@ func (d *decoder) number() (Value, error) {
 		}
 		return f, nil
 	}
-	if n > MaxDigits {
-		return nil, fmt.Errorf("integer of %d digits, the most is %d", n, MaxDigits)
+	if n > d.digits {
+		return nil, fmt.Errorf("integer of %d digits, the most is %d", n, d.digits)
 	}
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return i, nil
 	}
 	i, _ := new(big.Int).SetString(text, 10)
 	return Int(i), nil
+}
+
+// short reads an integer of up to nine digits, as token ids are, of which there may be very many.
+func (d *decoder) short() (int64, bool) {
+	i, pos := int64(0), d.pos
+	for pos < len(d.s) && '0' <= d.s[pos] && d.s[pos] <= '9' {
+		i = 10*i + int64(d.s[pos]-'0')
+		if pos++; pos-d.pos > 9 {
+			return 0, false
+		}
+	}
+	n := pos - d.pos
+	if n == 0 || n > 1 && d.s[d.pos] == '0' || pos < len(d.s) && (d.s[pos] == '.' || d.s[pos]|0x20 == 'e') {
+		return 0, false
+	}
+	d.pos = pos
+	return i, true
 }
 
 func (d *decoder) string() (string, error) {

@@ -9,9 +9,12 @@ import (
 // objects that a template wrote down itself, where any hashable value will do. The zero value is empty
 // and ready to use. It is used by pointer.
 type Object struct {
-	keys  []Value
-	vals  []Value
-	index map[any]int // position by Hash of the key; nil while a scan is as fast
+	keys []Value
+	vals []Value
+
+	// Positions by Hash of the key, nil while a scan is as fast. Almost all keys are strings.
+	index  map[string]int
+	others map[any]int
 }
 
 const scanLimit = 8
@@ -84,23 +87,36 @@ func (o *Object) SetKey(key, v Value) error {
 	return nil
 }
 
-func (o *Object) set(h any, key, v Value) {
+// set reports whether there was such a key. h is the hash of the key.
+func (o *Object) set(h any, key, v Value) (replaced bool) {
 	if i := o.find(h); i >= 0 {
 		o.vals[i] = v
-		return
+		return true
 	}
 	o.keys = append(o.keys, key)
 	o.vals = append(o.vals, v)
 	switch n := len(o.keys); {
 	case o.index != nil:
-		o.index[h] = n - 1
+		o.place(h, n-1)
 	case n > scanLimit:
-		o.index = make(map[any]int, 2*n)
+		o.index = make(map[string]int, 2*n)
 		for i, k := range o.keys {
 			kh, _ := Hash(k)
-			o.index[kh] = i
+			o.place(kh, i)
 		}
 	}
+	return false
+}
+
+func (o *Object) place(h any, i int) {
+	if s, ok := h.(string); ok {
+		o.index[s] = i
+		return
+	}
+	if o.others == nil {
+		o.others = map[any]int{}
+	}
+	o.others[h] = i
 }
 
 // find returns the position of the key with hash h, or -1.
@@ -109,10 +125,17 @@ func (o *Object) find(h any) int {
 		return -1
 	}
 	if o.index != nil {
-		if i, ok := o.index[h]; ok {
-			return i
+		var i int
+		var ok bool
+		if s, isString := h.(string); isString {
+			i, ok = o.index[s]
+		} else {
+			i, ok = o.others[h]
 		}
-		return -1
+		if !ok {
+			return -1
+		}
+		return i
 	}
 	if s, ok := h.(string); ok {
 		for i, k := range o.keys {

@@ -237,9 +237,14 @@ func FuzzDecode(f *testing.F) {
 func TestDecodeUnique(t *testing.T) {
 	for _, tc := range []struct {
 		text  string
-		limit int
+		limit int    // of values
 		want  string // "": no error
 	}{
+		{`{"a":1,"b":2,"c":{"d":4,"e":5,"f":6}}`, 9, ""},
+		{`{"a":1,"b":2,"c":3,"d":4}`, 9, `json: offset 24: an object has more than 3 keys`},
+		{`[{"a":1,"b":2,"c":3,"a":4}]`, 9, `the key "a" comes twice`},
+		{`[12345,-12345,1234567890,12345.0]`, 9, ""},
+		{`-12345678901`, 9, "integer of 11 digits, the most is 10"},
 		{`{"a":1,"b":{"a":2}}`, 4, ""},
 		{`{"a":1,"b":{"a":2}}`, 3, "too many values"},
 		{`[[],[],[]]`, 4, ""},
@@ -247,7 +252,7 @@ func TestDecodeUnique(t *testing.T) {
 		{`{"a":1,"a":1}`, 9, `json: offset 12: the key "a" comes twice`},
 		{`[{"a":{"\u0061":1,"a":2}}]`, 9, `the key "a" comes twice`},
 	} {
-		_, err := DecodeUnique([]byte(tc.text), tc.limit)
+		_, err := DecodeUnique([]byte(tc.text), Limits{Values: tc.limit, Keys: 3, Digits: 10})
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s, %d values: %v, want %q", tc.text, tc.limit, err, tc.want)
 		}
