@@ -15,7 +15,12 @@ import (
 // idle opens a model without starting its loop: the test takes the steps.
 func idle(t *testing.T, s testmodel.Spec, o Options) *Engine {
 	t.Helper()
-	e, err := prepare(context.Background(), testmodel.GGUF(t, s), o)
+	return idleAt(t, testmodel.GGUF(t, s), o)
+}
+
+func idleAt(t *testing.T, path string, o Options) *Engine {
+	t.Helper()
+	e, err := prepare(context.Background(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -269,18 +269,25 @@ func TestCancelledIsFreeInAStep(t *testing.T) {
 	}
 }
 
-// A token whose state is not finite fails the requests that have it, and only
-// them; what came before it is cached, it is not.
-func TestNotFiniteFailsAlone(t *testing.T) {
-	dir := t.TempDir()
+// bad is the token of poisonedModel whose state is not finite; prompt makes none.
+const bad = 280
+
+func poisonedModel(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	m := testmodel.New(testmodel.Family("llama"))
-	const bad = 280 // prompt makes none
 	embedding := m.Tensor("model.embed_tokens.weight")
 	embedding.Values[bad*embedding.Shape[1]+3] = float32(math.NaN())
 	if err := m.WriteSafetensors(dir); err != nil {
 		t.Fatal(err)
 	}
-	e := openDir(t, dir, Options{Threads: 2})
+	return dir
+}
+
+// A token whose state is not finite fails the requests that have it, and only
+// them; what came before it is cached, it is not.
+func TestNotFiniteFailsAlone(t *testing.T) {
+	e := openDir(t, poisonedModel(t), Options{Threads: 2})
 	good := Request{Prompt: prompt(1, 100), Params: greedy(20)}
 	want := ids(generate(t, e, good))
 	poisoned := good
@@ -300,6 +307,25 @@ func TestNotFiniteFailsAlone(t *testing.T) {
 		t.Errorf("beside it: %v, %v; want %v", ids(tokens), err, want)
 	}
 	reclaimed(t, e)
+}
+
+// Where one choice of a request fails, the others end with it in the same step,
+// and what they had begun to compute is not cached.
+func TestNotFiniteFailsAllChoices(t *testing.T) {
+	e := idleAt(t, poisonedModel(t), Options{Threads: 1})
+	l := submitTo(t, e, Request{Prompt: prompt(1, 40), Params: greedy(20), Choices: 3})
+	for len(e.loop.seqs) < 3 || l.choices[2].generated() == 0 {
+		e.advance()
+	}
+	first := l.choices[0]
+	first.tokens[len(first.tokens)-1] = bad
+	e.advance()
+	if !l.done() || l.err == nil || !strings.Contains(l.err.Error(), "is not finite") || len(e.loop.seqs) > 0 {
+		t.Errorf("ended %v, %v, %d sequences; want all to have failed", l.done(), l.err, len(e.loop.seqs))
+	}
+	if err := balanced(e); err != nil {
+		t.Error(err)
+	}
 }
 
 // A request that breaks an invariant, in the model or behind it, fails alone.

@@ -41,7 +41,7 @@ func (e *Engine) compute(spans []sched.Span) {
 	for _, span := range spans {
 		s := l.seqs[span.ID]
 		if s == nil {
-			continue // its request has failed in another choice
+			continue // another choice of its request has failed
 		}
 		if err := e.cache.Grow(&s.table, s.computed+span.Rows); err != nil {
 			e.fail(s, fmt.Errorf("%d tokens, %d computed: %w", len(s.tokens), s.computed, err))
@@ -75,6 +75,9 @@ func (e *Engine) commit() {
 	l.ready, l.rows = l.ready[:0], l.rows[:0]
 	e.stats.Steps++
 	for i, s := range l.planned {
+		if l.seqs[s.id] == nil {
+			continue // another choice of its request has failed, and its memory is gone
+		}
 		span := l.step.Spans[i]
 		if row, ok := e.runner.Finite(span.From, span.To); !ok {
 			// Nothing of it is cached, and no other row has read it.
@@ -120,7 +123,7 @@ func (e *Engine) sample() {
 	for i, s := range l.ready {
 		e.prompted(s.group)
 		if l.seqs[s.id] == nil {
-			continue // another choice has failed
+			continue // another choice of its request has failed
 		}
 		ended := true
 		var err error
