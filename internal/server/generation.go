@@ -20,7 +20,8 @@ type generation struct {
 
 	last   []time.Time // when each choice had its last token
 	finish []string    // why each ended; "": it has not
-	err    error       // why all did
+	whole  bool        // all came to their end
+	err    error       // why they did not, if it was the engine
 }
 
 // start submits q for the HTTP request of ctx, and holds it to the limit of the
@@ -62,10 +63,12 @@ func (g *generation) Next(ctx context.Context) ([]engine.Token, error) {
 			g.finish[t.Choice] = string(t.Finish)
 		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		if g.ctx.Err() != nil {
-			err = context.Cause(g.ctx)
-		}
+	switch {
+	case errors.Is(err, io.EOF):
+		g.whole = true
+	case err != nil && g.ctx.Err() != nil:
+		err = context.Cause(g.ctx)
+	case err != nil && ctx.Err() == nil: // else the handler had enough of it
 		g.err = err
 	}
 	return tokens, err
@@ -100,27 +103,25 @@ func (g *generation) settle(t *totals) {
 		early(&t.first, p.Prompted.Sub(p.Submitted))
 	}
 	for i, f := range g.finish {
-		g.finish[i] = g.outcome(f, p.Ended)
+		g.finish[i] = g.outcome(f)
 		g.metrics.success.WithLabelValues(g.finish[i]).Inc()
 		if t.finish == "" || g.finish[i] == "abort" || g.finish[i] == "error" {
 			t.finish = g.finish[i]
 		}
 	}
-	g.metrics.observe(p, g.most)
+	g.metrics.observe(p, g.most, g.whole)
 }
 
 // outcome is why a choice ended, by vLLM's names. What was asked for without any
 // token ends as if it had its length.
-func (g *generation) outcome(finish string, ended time.Time) string {
+func (g *generation) outcome(finish string) string {
 	switch {
 	case finish != "":
 		return finish
-	case g.ctx.Err() != nil:
-		return "abort" // the client left, or had its time
+	case g.whole:
+		return string(engine.Length)
 	case g.err != nil:
 		return "error"
-	case ended.IsZero():
-		return "abort" // the handler had enough of it
 	}
-	return string(engine.Length)
+	return "abort" // the client left or had its time, or the handler had enough of it
 }

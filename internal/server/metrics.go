@@ -83,8 +83,9 @@ func (s *Server) modelName() string {
 	return s.Models[0]
 }
 
-// observe adds a request whose prompt was answered as p says, if it was.
-func (m *metrics) observe(p engine.Progress, most int) {
+// observe adds a request whose prompt was answered as p says, if it was. Where
+// the answer is not whole, its end says nothing of this server.
+func (m *metrics) observe(p engine.Progress, most int, whole bool) {
 	if p.Prompted.IsZero() {
 		return
 	}
@@ -96,8 +97,8 @@ func (m *metrics) observe(p engine.Progress, most int) {
 	if most > 0 {
 		m.mostWereWanted.Observe(float64(most))
 	}
-	if p.Ended.IsZero() {
-		return // left early: its end says nothing of this server
+	if !whole {
+		return
 	}
 	decode := p.Ended.Sub(p.Prompted).Seconds()
 	m.total.Observe(p.Ended.Sub(p.Submitted).Seconds())
