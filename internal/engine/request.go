@@ -46,8 +46,8 @@ type RequestError struct {
 func (e *RequestError) Error() string { return e.Err.Error() }
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// maxChoices bounds Request.Choices.
-const maxChoices = 128
+// MaxChoices bounds Request.Choices.
+const MaxChoices = 128
 
 // check returns what is wrong with r.
 func (e *Engine) check(r *Request) error {
@@ -71,8 +71,8 @@ func (e *Engine) check(r *Request) error {
 		}
 	}
 	switch {
-	case r.Choices < 0 || r.Choices > maxChoices:
-		return refuse("n", "n is %d, expected 1 to %d", r.Choices, maxChoices)
+	case r.Choices < 0 || r.Choices > MaxChoices:
+		return refuse("n", "n is %d, expected 1 to %d", r.Choices, MaxChoices)
 	case r.Choices > 1 && r.PromptOnly:
 		return refuse("n", "n is %d where nothing is generated", r.Choices)
 	case r.Pooling != "" && r.Pooling != MeanPooling && r.Pooling != LastPooling:

@@ -325,6 +325,7 @@ func TestChatRefusals(t *testing.T) {
 		{object{"logprobs": true, "top_logprobs": 21}, "top_logprobs", "0 to 20"},
 		{object{"logprobs": 1}, "logprobs", "expected true or false"},
 		{object{"max_tokens": 0}, "max_tokens", "expected 1 or more"},
+		{object{"n": 1 << 30}, "n", "expected 1 to 128"},
 		{object{"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens", "one will do"},
 		{object{"modalities": []string{"text", "audio"}}, "modalities", "text only"},
 		{object{"modalities": []string{"text"}}, "", ""},

@@ -32,6 +32,8 @@ func (q *completionRequest) check() error {
 		return badRequest("max_tokens", "max_tokens is %d, expected 0 or more", *q.MaxTokens)
 	case q.BestOf != nil && *q.BestOf < q.choices():
 		return badRequest("best_of", "best_of is %d, expected at least n, %d", *q.BestOf, q.choices())
+	case q.BestOf != nil && *q.BestOf > engine.MaxChoices:
+		return badRequest("best_of", "best_of is %d, expected at most %d", *q.BestOf, engine.MaxChoices)
 	case q.BestOf != nil && *q.BestOf > q.choices() && q.Stream:
 		return badRequest("best_of", "best_of is %d with stream: true; which %d are best shows at their end", *q.BestOf, q.choices())
 	}

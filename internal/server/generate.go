@@ -181,8 +181,8 @@ func (f *generationFields) checkGeneration() error {
 	switch {
 	case f.StreamOptions != nil && !f.Stream:
 		return badRequest("stream_options", "stream_options without stream: true")
-	case f.N != nil && *f.N < 1:
-		return badRequest("n", "n is %d, expected 1 or more", *f.N)
+	case f.N != nil && (*f.N < 1 || *f.N > engine.MaxChoices): // before there is anything for each
+		return badRequest("n", "n is %d, expected 1 to %d", *f.N, engine.MaxChoices)
 	case f.PromptLogProbs != nil && f.Stream:
 		return badRequest("prompt_logprobs", "prompt_logprobs with stream: true; they come with an answer that is not streamed")
 	}
