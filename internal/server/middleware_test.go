@@ -354,6 +354,7 @@ func TestMetrics(t *testing.T) {
 	a.send(t, "POST", "/v1/completions", `{"prompt": [3, 4, 5], "max_tokens": 4, "ignore_eos": true}`)
 	a.send(t, "POST", "/v1/completions", `{"prompt": [3, 4, 5], "max_tokens": 6, "ignore_eos": true, "n": 2}`)
 	a.send(t, "GET", "/v1/completions", "")
+	a.send(t, "BREW", "/v1/completions", "")
 	_, text := a.send(t, "GET", "/metrics", "")
 	const model = `{model_name="the model"}`
 	for _, want := range []string{
@@ -377,6 +378,7 @@ func TestMetrics(t *testing.T) {
 		"vllm:num_preemptions_total" + model + " 0",
 		`foretoken_http_requests_total{method="POST",model_name="the model",route="/v1/completions",status="200"} 2`,
 		`foretoken_http_requests_total{method="GET",model_name="the model",route="/v1/completions",status="405"} 1`,
+		`foretoken_http_requests_total{method="_OTHER",model_name="the model",route="/v1/completions",status="405"} 1`,
 		"process_resident_memory_bytes",
 	} {
 		if !strings.Contains(text, "\n"+want) {

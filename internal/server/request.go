@@ -29,6 +29,11 @@ type request struct {
 
 func newRequest(rt route, r *http.Request) *request {
 	in := &request{id: r.Header.Get("X-Request-Id"), route: rt.pattern, method: r.Method, quiet: rt.method != "" && !rt.key, began: time.Now()}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions:
+	default: // clients can make up any, and metrics would keep each
+		in.method = "_OTHER" // OpenTelemetry's name
+	}
 	if !isID(in.id) {
 		in.id = strings.ToLower(rand.Text())
 	}
