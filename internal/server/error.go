@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/chat"
@@ -29,6 +30,9 @@ func (e *Error) Error() string { return e.Message }
 func badRequest(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param, Message: fmt.Sprintf(format, args...)}
 }
+
+// quote shows a client's text in a message.
+func quote(text string) string { return strconv.Quote(clip(text)) }
 
 // errorOf says what a client is told of err: what the engine refuses and how
 // templates fail is the client's to know, anything else is not.
@@ -55,9 +59,9 @@ func errorOf(err error) *Error {
 	case errors.As(err, &template), errors.As(err, &limit):
 		return badRequest("messages", "%v", err)
 	case errors.Is(err, engine.ErrClosed):
-		return &Error{Status: http.StatusServiceUnavailable, Type: "server_error", Code: "shutting_down", Message: "the server is shutting down", RetryAfter: 5 * time.Second}
+		return errDraining
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Status: http.StatusGatewayTimeout, Type: "server_error", Code: "timeout", Message: "the request took longer than this server allows"}
+		return errTotal
 	}
 	return &Error{Status: http.StatusInternalServerError, Type: "server_error", Message: "the request failed; the server's log says why"}
 }

@@ -32,6 +32,9 @@ type Limits struct {
 	Stall      time.Duration // until a client is let go that sends nothing of a request, or takes nothing of an answer; 30 s
 }
 
+// ping is the silence after which a stream has a comment.
+func (l *Limits) ping() time.Duration { return cmp.Or(l.Ping, 10*time.Second) }
+
 // maxHeader bounds the header of a request, in bytes.
 const maxHeader = 64 << 10
 
