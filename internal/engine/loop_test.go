@@ -163,3 +163,47 @@ func (l *live) done() bool {
 	l.ids, l.err = append(l.ids, ids(tokens)...), err
 	return ended
 }
+
+// The time of a step that was given up, or that ran span by span, says nothing
+// of what its shape costs.
+func TestCostOfStepsThatDidNotRunWhole(t *testing.T) {
+	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
+	learns := func() bool {
+		before := e.loop.cost
+		e.advance()
+		return e.loop.cost != before
+	}
+	r := Request{Prompt: prompt(1, 40), Params: greedy(10)}
+	gone := submitTo(t, e, r)
+	if !learns() {
+		t.Error("a step that ran: nothing was learned")
+	}
+	gone.cancel()
+	if learns() {
+		t.Error("a step that nobody waited for was learned from")
+	}
+	e.dropCancelled()
+	submitTo(t, e, r)
+	broken := submitTo(t, e, r)
+	broken.tokens[2] = 1 << 30
+	if learns() {
+		t.Error("a step that failed was learned from")
+	}
+}
+
+// Choices share their prompt until they differ, and not with the caller.
+func TestPromptIsTheEngines(t *testing.T) {
+	e := idle(t, testmodel.Family("llama"), Options{Threads: 1})
+	r := Request{Prompt: prompt(1, 40), Params: greedy(4), Choices: 2}
+	l := submitTo(t, e, r)
+	clear(r.Prompt)
+	for !l.done() {
+		e.advance()
+	}
+	want := generate(t, open(t, "llama", Options{Threads: 1}), Request{Prompt: prompt(1, 40), Params: greedy(4)})
+	for i, s := range l.choices {
+		if !slices.Equal(s.tokens, append(prompt(1, 40), ids(want)...)) {
+			t.Errorf("choice %d: %v, want the prompt and %v", i, s.tokens, ids(want))
+		}
+	}
+}

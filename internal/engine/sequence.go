@@ -65,10 +65,11 @@ func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
 // newGroup makes the sequences of a request's choices.
 func (e *Engine) newGroup(out *Generation, r Request) *group {
+	r.Prompt = slices.Clone(r.Prompt) // the caller may use its own again
 	g := &group{Request: r, out: out, live: max(r.Choices, 1)}
 	stops := sample.NewStopSet(r.Params.Stop)
 	for i := range g.live {
-		s := &sequence{group: g, choice: i, tokens: slices.Clone(r.Prompt), prompt: len(r.Prompt)}
+		s := &sequence{group: g, choice: i, tokens: slices.Clip(r.Prompt), prompt: len(r.Prompt)}
 		if r.Params.Penalized() {
 			s.history = sample.NewHistory(r.Prompt)
 		}

@@ -27,14 +27,16 @@ func (e *Engine) advance() {
 		return
 	}
 	start := time.Now()
-	e.compute(plan.Spans)
-	l.cost = l.cost.Observe(plan.Shape, time.Since(start))
+	if e.compute(plan.Spans) {
+		l.cost = l.cost.Observe(plan.Shape, time.Since(start))
+	}
 }
 
 // compute runs spans as one step. If the step fails, the spans run one by one,
 // so that whoever is at fault fails alone: what a step has written of rows
-// that it did not finish is written again, the same.
-func (e *Engine) compute(spans []sched.Span) {
+// that it did not finish is written again, the same. It reports whether all ran
+// in one: else the time that it took says nothing of what such a step costs.
+func (e *Engine) compute(spans []sched.Span) (whole bool) {
 	l := &e.loop
 	l.step.Reset()
 	l.planned = l.planned[:0]
@@ -51,13 +53,14 @@ func (e *Engine) compute(spans []sched.Span) {
 		l.planned = append(l.planned, s)
 	}
 	if len(l.planned) == 0 {
-		return
+		return false
 	}
 	e.enter("step", l.step.Rows())
 	err := e.protect(func() error { return e.runner.Run(&l.step, l.abandoned) })
 	switch {
 	case err == nil:
 		e.commit()
+		return len(l.planned) == len(spans)
 	case errors.Is(err, exec.ErrStopped): // those who waited for it are dropped next
 	case len(l.planned) > 1:
 		for i := range spans {
@@ -66,6 +69,7 @@ func (e *Engine) compute(spans []sched.Span) {
 	default:
 		e.fail(l.planned[0], fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
 	}
+	return false
 }
 
 // commit takes what the step has computed: rows become part of sequences and
