@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/foretoken/foretoken/internal/sched"
 )
@@ -14,4 +15,8 @@ var ErrClosed = errors.New("the engine is closed")
 type Unservable = sched.Unservable
 
 // QueueFull reports that as many requests wait as may.
-type QueueFull = sched.QueueFull
+type QueueFull struct{ Limit int }
+
+func (e *QueueFull) Error() string {
+	return fmt.Sprintf("%d requests are waiting already", e.Limit)
+}

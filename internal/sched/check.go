@@ -33,17 +33,9 @@ func (s *Scheduler) Check() error {
 			return fmt.Errorf("key %q: %d requests counted, %d there; %d tokens served", key, a.requests, requests[a], a.served)
 		}
 	}
-	fresh := 0 // retracted sequences wait beyond the limit
-	for _, q := range s.waiting {
-		if !q.returned {
-			fresh++
-		}
-	}
 	switch {
 	case len(s.running) > c.MaxSeqs:
 		return fmt.Errorf("%d sequences run, at most %d may", len(s.running), c.MaxSeqs)
-	case c.MaxQueued > 0 && fresh > c.MaxQueued:
-		return fmt.Errorf("%d requests wait, at most %d may", fresh, c.MaxQueued)
 	case s.ratio.now < 0 || s.ratio.now > 1:
 		return fmt.Errorf("new-token ratio is %v", s.ratio.now)
 	}

@@ -18,7 +18,6 @@ func TestCheck(t *testing.T) {
 		"an account of another":        func(s *Scheduler) { s.waiting[0].account = &account{} },
 		"a wrong number of requests":   func(s *Scheduler) { s.accounts[""].requests++ },
 		"too many that run":            func(s *Scheduler) { s.cfg.MaxSeqs = 1 },
-		"too many that wait":           func(s *Scheduler) { s.cfg.MaxQueued = 1 },
 		"a ratio above 1":              func(s *Scheduler) { s.ratio.now = 1.1 },
 		"a plan with too many rows":    func(s *Scheduler) { s.plan.Spans[0].Draft = 1 },
 		"a plan beyond what is left":   func(s *Scheduler) { s.plan.Spans[0].Rows = 0 },

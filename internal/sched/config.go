@@ -23,9 +23,8 @@ type Config struct {
 	PageSize int // tokens in a page
 	MaxRows  int // of a step: the size of its workspace
 
-	MaxSeqs   int // sequences that run at once, at most MaxRows; default MaxRows
-	MaxQueued int // requests that wait; default no limit
-	Policy    Policy
+	MaxSeqs int // sequences that run at once, at most MaxRows; default MaxRows
+	Policy  Policy
 
 	// Prefill is the most prompt rows of a step, Chunk those of one prompt.
 	// Default MaxRows and Prefill.
@@ -88,7 +87,6 @@ func (c *Config) complete() error {
 		{"page size", c.PageSize, 1, 1 << 20},
 		{"rows", c.MaxRows, 1, 1 << 30},
 		{"sequences", c.MaxSeqs, 1, c.MaxRows}, // so that each can have a row in every step
-		{"queue limit", c.MaxQueued, 0, 1 << 30},
 		{"prefill rows", c.Prefill, 1, c.MaxRows},
 		{"chunk", c.Chunk, 1, c.Prefill},
 		{"partial prompts", c.MaxPartial, 1, c.MaxSeqs},

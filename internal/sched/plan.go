@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -218,9 +219,4 @@ func (p *step) draft(q *sequence, n int) int {
 	return d
 }
 
-func byArrival(a, b *sequence) int {
-	if a.arrival < b.arrival {
-		return -1
-	}
-	return 1
-}
+func byArrival(a, b *sequence) int { return cmp.Compare(a.arrival, b.arrival) }

@@ -61,15 +61,8 @@ func (e *Unservable) Error() string {
 	return fmt.Sprintf("prompt and answer may take %d tokens, the cache holds %d: shorten the prompt or lower max_tokens", e.Tokens, e.Capacity)
 }
 
-// QueueFull reports that as many requests wait as may.
-type QueueFull struct{ Limit int }
-
-func (e *QueueFull) Error() string {
-	return fmt.Sprintf("%d requests are waiting already", e.Limit)
-}
-
-// Submit queues r. It returns *Unservable for a request that could never run
-// and *QueueFull when there is no place in the queue; r is then forgotten.
+// Submit queues r, or returns *Unservable for a request that could never run.
+// How many wait is the caller's to bound.
 func (s *Scheduler) Submit(now time.Time, r Request) error {
 	switch {
 	case r.Prompt < 1:
@@ -82,9 +75,6 @@ func (s *Scheduler) Submit(now time.Time, r Request) error {
 	// The last token is not computed. Compared so that no sum overflows.
 	if c := s.cfg.Pages * s.cfg.PageSize; r.Prompt > c || r.MaxNew-1 > c-r.Prompt {
 		return &Unservable{Tokens: r.Prompt + r.MaxNew, Capacity: c}
-	}
-	if s.cfg.MaxQueued > 0 && len(s.waiting) >= s.cfg.MaxQueued {
-		return &QueueFull{Limit: s.cfg.MaxQueued}
 	}
 	q := &sequence{Request: r, arrival: s.arrivals, since: now, length: r.Prompt, account: s.join(r.Key)}
 	s.arrivals++

@@ -156,7 +156,7 @@ func (s *script) do(line string) (string, error) {
 // start makes a scheduler and its world.
 func (s *script) start(a args) (out string, err error) {
 	s.w, err = newWorld(Config{
-		Pages: a.int("pages", 100), PageSize: a.int("page", 1), MaxRows: a.int("rows", 16), MaxSeqs: a.int("seqs", 0), MaxQueued: a.int("queue", 0),
+		Pages: a.int("pages", 100), PageSize: a.int("page", 1), MaxRows: a.int("rows", 16), MaxSeqs: a.int("seqs", 0),
 		Policy: Policy(a["policy"]), Prefill: a.int("prefill", 0), Chunk: a.int("chunk", 0), MaxPartial: a.int("partial", 0), MinChunk: a.int("least", 0),
 		ITLTarget: a.duration("itl"), Slowdown: a.float("slowdown"), Separate: a["separate"] == "true", MaxDraft: a.int("drafts", 0),
 		Patience: a.duration("patience"), Conservativeness: a.float("conservativeness"),
