@@ -108,7 +108,7 @@ type Engine struct {
 	tree     *kvcache.Tree // nil: prefixes are not shared
 	unshared error         // why
 	saveTo   func() error  // keeps the tree for the next run; nil: it is not kept
-	seed     maphash.Seed
+	hashSeed maphash.Seed  // of prompts that begin alike
 	log      *slog.Logger
 	arena    kernel.Arena // weights
 	runner   *exec.Runner
@@ -234,7 +234,7 @@ func (o Options) quantize() (tensor.DType, error) {
 
 func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
 	// What a user can have got wrong is said before the weights are read.
-	e.seed, e.log = maphash.MakeSeed(), o.Log
+	e.hashSeed, e.log = maphash.MakeSeed(), o.Log
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}

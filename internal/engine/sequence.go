@@ -93,7 +93,7 @@ func (e *Engine) demand(s *sequence) sched.Request {
 	}
 	if s.prompt >= sched.InBatchPrefix {
 		var h maphash.Hash
-		h.SetSeed(e.seed)
+		h.SetSeed(e.hashSeed)
 		h.WriteString(s.Namespace)
 		for _, token := range s.Prompt[:sched.InBatchPrefix] {
 			maphash.WriteComparable(&h, token)

@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,21 +39,31 @@ type debugRequest struct {
 // debugTable is the answer of GET /debug/requests.
 type debugTable struct {
 	Engine   debugStats     `json:"engine"`
-	Requests []debugRequest `json:"requests"`
+	Requests []debugRequest `json:"requests"` // null: the engine was busy for as long as debugWait
 }
+
+// debugWait is how long the table waits for the end of a step: a loop that hangs
+// is what it is looked at for, and still has a stage.
+const debugWait = time.Second
 
 // debugRequests is GET /debug/requests: what waits and runs between two steps,
 // as a table to read, or as JSON for those who accept it.
 func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
-	stats := s.engine.Stats() // as they are, also if the loop hangs in a step
-	list, err := s.engine.Requests(r.Context())
-	if err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), debugWait)
+	defer cancel()
+	list, err := s.engine.Requests(ctx)
+	busy := errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil
+	if err != nil && !busy {
 		return err
 	}
+	stats := s.engine.Stats()
 	t := debugTable{Engine: debugStats{
 		Stage: stats.Stage, Seconds: stats.For.Seconds(), Running: stats.Running, Waiting: stats.Waiting,
 		CacheUsage: stats.CacheUsage, CacheTokens: stats.CacheTokens,
-	}, Requests: []debugRequest{}}
+	}}
+	if !busy {
+		t.Requests = make([]debugRequest, 0, len(list))
+	}
 	for _, q := range list {
 		t.Requests = append(t.Requests, debugRequest{q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Age.Seconds()})
 	}
@@ -59,14 +71,18 @@ func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
 		return respond(w, t)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err = w.Write(table(stats, list))
+	_, err = w.Write(table(stats, list, busy))
 	return err
 }
 
-func table(stats engine.Stats, list []engine.RequestState) []byte {
+func table(stats engine.Stats, list []engine.RequestState, busy bool) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s for %v; %d running, %d waiting; cache %.1f %% of %d tokens\n\n",
 		stats.Stage, stats.For.Round(time.Millisecond), stats.Running, stats.Waiting, 100*stats.CacheUsage, stats.CacheTokens)
+	if busy {
+		fmt.Fprintf(&b, "no table: the engine has been busy for %v\n", debugWait)
+		return b.Bytes()
+	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tKEY\tSTATE\tPRIORITY\tPROMPT\tCACHED\tCOMPUTED\tOUTPUT\tAGE")
 	for _, q := range list {

@@ -406,3 +406,20 @@ func TestDebugRequests(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 }
+
+// What the engine is at is told also while it does nothing else.
+func TestDebugRequestsOfABusyEngine(t *testing.T) {
+	a := serveModel(t, "llama", Options{})
+	release := block(t, a.server.engine)
+	defer release()
+	_, text := a.send(t, "GET", "/debug/requests", "")
+	if !strings.HasPrefix(text, "job for ") || !strings.Contains(text, "no table") {
+		t.Error(text)
+	}
+	_, text = a.send(t, "GET", "/debug/requests", "", "Accept", "application/json")
+	var table debugTable
+	decodeAnswer(t, text, &table)
+	if table.Engine.Stage != "job" || table.Requests != nil {
+		t.Error(text)
+	}
+}
