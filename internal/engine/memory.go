@@ -72,6 +72,21 @@ func (e *Engine) admit(s *sequence, planned int) {
 	g.out.update(func() { g.out.progress.Started, g.out.progress.Cached = time.Now(), s.cached })
 }
 
+// rewind makes s what it was before a step that failed. What pages hold of the
+// step is written again, but in rings it may have taken the place of what its
+// first rows read: then s attaches its own prefix anew. That it cannot is an error.
+func (e *Engine) rewind(s *sequence) error {
+	err := e.cache.Rewind(&s.table, s.computed)
+	if err == nil || e.tree == nil {
+		return err
+	}
+	e.cache.Release(&s.table)
+	if e.tree.Attach(&s.table, s.Namespace, s.tokens[:s.computed]) < s.computed {
+		return err
+	}
+	return nil
+}
+
 // share puts the whole pages that s has computed into the prefix cache.
 func (e *Engine) share(s *sequence) {
 	page := e.cache.PageSize()

@@ -33,9 +33,9 @@ func (e *Engine) advance() {
 }
 
 // compute runs spans as one step. If the step fails, the spans run one by one,
-// so that whoever is at fault fails alone: what a step has written of rows
-// that it did not finish is written again, the same. It reports whether all ran
-// in one: else the time that it took says nothing of what such a step costs.
+// so that whoever is at fault fails alone; rewind undoes what the step has
+// written of rows that it did not finish. It reports whether all ran in one: else
+// the time that it took says nothing of what such a step costs.
 func (e *Engine) compute(spans []sched.Span) (whole bool) {
 	l := &e.loop
 	l.step.Reset()
@@ -63,7 +63,13 @@ func (e *Engine) compute(spans []sched.Span) (whole bool) {
 		return len(l.planned) == len(spans)
 	case errors.Is(err, exec.ErrStopped): // those who waited for it are dropped next
 	case len(l.planned) > 1:
-		for i := range spans {
+		for i, span := range spans {
+			if s := l.seqs[span.ID]; s != nil {
+				if rewound := e.rewind(s); rewound != nil {
+					e.fail(s, fmt.Errorf("step of %d rows: %w, and %w", span.Rows, err, rewound))
+					continue
+				}
+			}
 			e.compute(spans[i : i+1])
 		}
 	default:
