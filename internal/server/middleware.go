@@ -37,10 +37,14 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			err = context.Cause(ctx)
 		}
-		if err != nil && out.status == 0 {
+		begun := out.status != 0
+		if err != nil && !begun {
 			s.refuse(out, err)
 		}
 		s.finished(in, out, err)
+		if begun && errors.Is(err, errPanic) {
+			panic(http.ErrAbortHandler) // so that no client takes what it has for all
+		}
 	}
 }
 
@@ -66,13 +70,16 @@ var (
 	}
 )
 
+// errPanic is the error of a handler that panicked.
+var errPanic = errors.New("panic")
+
 // answer runs the handler of a route, if the request may have it.
 func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (err error) {
 	defer func() {
 		// One request's failure is that request's.
 		if v := recover(); v != nil {
 			s.Log.Error("a handler panicked", "id", in.id, "route", rt.pattern, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = errors.New("panic")
+			err = errPanic
 		}
 	}()
 	if err := s.limitBody(out, r); err != nil {

@@ -296,6 +296,22 @@ func TestPanic(t *testing.T) {
 	if !strings.Contains(log.String(), "the secret of /etc") || !strings.Contains(log.String(), "middleware_test.go") {
 		t.Errorf("the log says %s, want what happened and where", &log)
 	}
+
+	half := route{method: "GET", pattern: "/half", handle: func(_ *Server, w http.ResponseWriter, _ *http.Request) error {
+		_, _ = w.Write([]byte("half"))
+		_ = http.NewResponseController(w).Flush()
+		panic("in the middle")
+	}}
+	a.server.routes = a.server.handle(half)
+	cut, err := a.client.Get(a.URL + "/half")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cut.Body.Close()
+	if body, err := io.ReadAll(cut.Body); err == nil || string(body) != "half" {
+		t.Errorf("an answer that had begun: %q, %v; want one that is cut", body, err)
+	}
+
 	a.server.routes = a.server.mux()
 	if r, _ := a.send(t, "GET", "/health", ""); r.StatusCode != 200 {
 		t.Errorf("the next request: %d", r.StatusCode)
