@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/kvcache"
@@ -205,64 +204,6 @@ func TestPromptIsTheEngines(t *testing.T) {
 	for i, s := range l.choices {
 		if !slices.Equal(s.tokens, append(prompt(1, 40), ids(want)...)) {
 			t.Errorf("choice %d: %v, want the prompt and %v", i, s.tokens, ids(want))
-		}
-	}
-}
-
-// A context that panics once, when it has been asked so many times whether it
-// ended: between two layers of a step.
-type faulty struct {
-	context.Context
-	left int
-}
-
-func (c *faulty) Err() error {
-	if c.left--; c.left == 0 {
-		panic("between two layers")
-	}
-	return c.Context.Err()
-}
-
-// What a step has overwritten that failed in its middle is not read when its
-// spans run again, also where layers keep rings.
-func TestStepThatFailedRunsAgain(t *testing.T) {
-	for _, family := range []string{"llama", "deepseek_v4"} {
-		for _, o := range []Options{{Threads: 1, MaxBatchedTokens: 200}, {Threads: 1, MaxBatchedTokens: 200, NoPrefixCache: true}} {
-			e := idle(t, testmodel.Family(family), o)
-			long, short := Request{Prompt: prompt(1, 330), Params: greedy(10)}, Request{Prompt: prompt(2, 9), Params: greedy(10)}
-			var want [2]*live
-			for i, r := range []Request{long, short} {
-				want[i] = submitTo(t, e, r)
-				for !want[i].done() {
-					e.advance()
-				}
-				if want[i].err != nil {
-					t.Fatal(want[i].err)
-				}
-			}
-			if e.tree != nil {
-				e.tree.Evict(e.tree.Stats().Pages)
-			}
-			first := submitTo(t, e, long)
-			e.advance()
-			second := submitTo(t, e, short)
-			first.out.ctx = &faulty{first.out.ctx, 3}
-			for !first.done() || !second.done() {
-				e.advance()
-				if err := balanced(e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if e.tree == nil && family == "deepseek_v4" { // nothing has what its rings had
-				if first.err == nil || !strings.Contains(first.err.Error(), "cannot be rewound") || len(first.ids) > 0 {
-					t.Errorf("%s without a prefix cache: %v, %v; want an error of its rings", family, first.ids, first.err)
-				}
-			} else if first.err != nil || !slices.Equal(first.ids, want[0].ids) {
-				t.Errorf("%s, prefixes shared %v: %v, %v; alone %v", family, e.tree != nil, first.ids, first.err, want[0].ids)
-			}
-			if second.err != nil || !slices.Equal(second.ids, want[1].ids) {
-				t.Errorf("%s: the one beside it: %v, %v; alone %v", family, second.ids, second.err, want[1].ids)
-			}
 		}
 	}
 }
