@@ -301,6 +301,7 @@ func TestCompletionRefusals(t *testing.T) {
 		{object{"prompt": slices.Repeat([]string{"a"}, 101)}, "n", "101 answers"},
 		{object{"model": "other"}, "model", `the model "other" is not here; this server has tiny`},
 		{object{"n": 0}, "n", "n is 0"},
+		{object{"cache_salt": strings.Repeat("a", 257)}, "cache_salt", "257 bytes, expected at most 256"},
 		{object{"n": 129}, "n", "n is 129, expected 1 to 128"},
 		{object{"n": 128, "prompt": slices.Repeat([]string{"a"}, 17)}, "n", "expected at most 2048 answers"},
 		{object{"best_of": 1 << 62, "prompt": []string{"a", "b", "c", "d"}}, "best_of", "expected at most 128"},

@@ -11,6 +11,9 @@ import (
 // maxTop bounds how many alternatives of a token can be asked for.
 const maxTop = 20
 
+// maxSalt bounds cache_salt, in bytes: the prefix cache keeps it as long as a page.
+const maxSalt = 256
+
 // samplingFields say how tokens are chosen and when they end. What a request
 // leaves out is what the model's files recommend.
 type samplingFields struct {
@@ -38,6 +41,9 @@ type samplingFields struct {
 // params are the parameters of a request. maxTokens nil: as many tokens as the
 // context holds.
 func (s *Server) params(f *samplingFields, maxTokens *int) (sample.Params, error) {
+	if n := len(f.CacheSalt); n > maxSalt {
+		return sample.Params{}, badRequest("cache_salt", "cache_salt has %d bytes, expected at most %d", n, maxSalt)
+	}
 	p := s.engine.Sampling()
 	set(&p.Temperature, f.Temperature)
 	set(&p.TopP, f.TopP)
