@@ -9,9 +9,9 @@ import (
 
 // Exclusive runs f between steps, with the model and its cache to itself:
 // requests that run give their memory back first, and are computed anew
-// afterwards; so are prefixes that were cached. f releases what it takes of the cache, and must not use the
-// engine otherwise, which waits for it. The error is that of f, ErrClosed,
-// or ctx's if it ended before f began.
+// afterwards; so are prefixes that were cached. f releases what it takes of the
+// cache, and must not use the engine otherwise, which waits for it. The error is
+// that of f, ErrClosed, or ctx's if it ended before f began.
 func (e *Engine) Exclusive(ctx context.Context, f func(*exec.Runner, *kvcache.Pool) error) error {
 	return e.exclusive(ctx, func() error {
 		e.retractAll()

@@ -18,7 +18,8 @@ import (
 
 // NewTracer sends spans to a collector that speaks OTLP over HTTP, such as
 // http://localhost:4318/v1/traces. Requests never wait for it: spans that it
-// does not take in time are lost, and log has a line. Stop sends what is left, until ctx ends.
+// does not take in time are lost, and log has a line. Stop sends what is left,
+// until ctx ends.
 func NewTracer(ctx context.Context, endpoint, version string, log *slog.Logger) (t trace.Tracer, stop func(ctx context.Context) error, err error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
