@@ -77,7 +77,7 @@ func (p *Params) Validate(vocab int) error {
 		{"top_p", p.TopP, p.TopP > 0 && p.TopP <= 1, "more than 0, at most 1"},
 		{"min_p", p.MinP, p.MinP >= 0 && p.MinP <= 1, "0 to 1"},
 		{"typical_p", p.TypicalP, p.TypicalP > 0 && p.TypicalP <= 1, "more than 0, at most 1"},
-		{"repetition_penalty", p.RepetitionPenalty, p.RepetitionPenalty > 0 && p.RepetitionPenalty < inf, "more than 0"},
+		{"repetition_penalty", p.RepetitionPenalty, p.RepetitionPenalty >= 1e-3 && p.RepetitionPenalty <= 1e3, "0.001 to 1000"}, // logits stay finite
 		{"presence_penalty", p.PresencePenalty, p.PresencePenalty >= -2 && p.PresencePenalty <= 2, "-2 to 2"},
 		{"frequency_penalty", p.FrequencyPenalty, p.FrequencyPenalty >= -2 && p.FrequencyPenalty <= 2, "-2 to 2"},
 	} {
