@@ -9,7 +9,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RACY      := . ./internal/bench/serve ./internal/chat/... ./internal/checkpoint/pull ./internal/engine ./internal/exec ./internal/server
 GOLANGCI  := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-.PHONY: build install test lint fmt race cross generate generated golden e2e tiers arm64 fuzz oracle realmodel clean
+.PHONY: build install test lint fmt race cross generate generated golden e2e tiers arm64 fuzz oracle realmodel soak soak-short clean
 
 build:
 	go build -trimpath -o foretoken ./cmd/foretoken
@@ -93,6 +93,16 @@ realmodel e2e: export FORETOKEN_REALMODEL_HOME ?= $(abspath $(DIST))/realmodel
 realmodel: oracle
 	cd tools && go test -tags realmodel -count=1 -timeout 60m -v ./realmodel
 	go test -tags realmodel -count=1 -run RealModel -v ./internal/engine
+
+# foretoken serve on the loopback interface, held to docs/reliability.md: two to
+# four minutes on two processors. Memory is read from Linux's /proc.
+soak:
+	go run ./bench/soak
+
+# The same without the goals that are times of milliseconds, which only a quiet
+# machine tells.
+soak-short:
+	go run ./bench/soak -only notfinite,descriptors,streams,load -requests 3000 -warmup 1000
 
 clean:
 	rm -rf foretoken foretoken.exe $(DIST) tools/oracle/build tools/oracle/node_modules e2e/node/node_modules e2e/python/.venv
