@@ -94,8 +94,8 @@ realmodel: oracle
 	cd tools && go test -tags realmodel -count=1 -timeout 60m -v ./realmodel
 	go test -tags realmodel -count=1 -run RealModel -v ./internal/engine
 
-# foretoken serve on the loopback interface, held to docs/reliability.md: two to
-# four minutes on two processors. Memory is read from Linux's /proc.
+# foretoken serve on the loopback interface, held to docs/reliability.md: three
+# minutes on two quiet processors, ten at most. Memory is read from Linux's /proc.
 soak:
 	go run ./bench/soak
 
