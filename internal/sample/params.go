@@ -63,6 +63,10 @@ func (p *Params) Ends(token int32, eog []int32) bool {
 	return slices.Contains(p.StopIDs, token) || !p.IgnoreEOS && slices.Contains(eog, token)
 }
 
+// maxStopBytes bounds the automaton of the stop strings, which has 24 bytes for
+// each of theirs.
+const maxStopBytes = 1 << 20
+
 // Validate checks every field against its range, for a vocabulary of that many
 // tokens. The error names the field as the HTTP API does. NaN is in no range.
 func (p *Params) Validate(vocab int) error {
@@ -110,10 +114,15 @@ func (p *Params) Validate(vocab int) error {
 			return fmt.Errorf("stop_token_ids has %d, expected ids from 0 to %d", id, vocab-1)
 		}
 	}
+	stops := 0
 	for i, s := range p.Stop {
 		if s == "" || !utf8.ValidString(s) {
 			return fmt.Errorf("stop string %d is %q, expected UTF-8 text that is not empty", i, s)
 		}
+		stops += len(s)
+	}
+	if stops > maxStopBytes {
+		return fmt.Errorf("stop strings have %d bytes together, expected at most %d", stops, maxStopBytes)
 	}
 	return nil
 }

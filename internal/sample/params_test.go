@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,7 @@ func TestValidate(t *testing.T) {
 		{func(p *Params) { p.LogitBias = map[int32]float32{3: nan} }, "logit_bias of token 3 is NaN, expected -100 to 100"},
 		{func(p *Params) { p.StopIDs = []int32{1, 100} }, "stop_token_ids has 100, expected ids from 0 to 99"},
 		{func(p *Params) { p.Stop = []string{"a", ""} }, `stop string 1 is "", expected UTF-8 text that is not empty`},
+		{func(p *Params) { p.Stop = []string{"a", strings.Repeat("b", 1<<20)} }, "stop strings have 1048577 bytes together, expected at most 1048576"},
 		{func(p *Params) { p.Stop = []string{"\xff"} }, `stop string 0 is "\xff", expected UTF-8 text that is not empty`},
 	}
 	for _, tt := range tests {

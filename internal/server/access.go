@@ -30,7 +30,7 @@ func (k keys) check(r *http.Request) (name string, err error) {
 	digest := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	found := 0
 	for i := range k {
-		found |= (i + 1) * subtle.ConstantTimeCompare(digest[:], k[i][:])
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(digest[:], k[i][:]), i+1, found)
 	}
 	switch {
 	case token == "" || !strings.EqualFold(scheme, "Bearer"):

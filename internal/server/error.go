@@ -60,6 +60,8 @@ func errorOf(err error) *Error {
 		return badRequest("messages", "%v", err)
 	case errors.Is(err, engine.ErrClosed):
 		return errDraining
+	case errors.Is(err, context.Canceled): // who only closes his side, and still reads, hears of it
+		return &Error{Status: statusClientGone, Type: "invalid_request_error", Message: "the client closed the connection before it had its answer"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return errTotal
 	}

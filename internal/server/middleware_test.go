@@ -65,6 +65,7 @@ func TestRefusals(t *testing.T) {
 		code, message            string
 	}{
 		{name: "nothing there", method: "GET", path: "/v1/nothing?key=1", status: 404, code: "not_found", message: `nothing at "/v1/nothing"`},
+		{name: "a model without a name", method: "GET", path: "/v1/models/", header: []string{"Authorization", bearer}, status: 404, code: "not_found", message: `nothing at "/v1/models/"`},
 		{name: "other method", method: "GET", path: "/v1/completions", status: 405, code: "method_not_allowed", message: `"GET" is no method of this address, expected POST`},
 		{name: "no key", method: "POST", path: "/v1/completions", body: "{}", status: 401, code: "invalid_api_key", message: "Authorization: Bearer KEY"},
 		{name: "no scheme", method: "POST", path: "/v1/completions", body: "{}", header: []string{"Authorization", "other"}, status: 401, code: "invalid_api_key", message: "Authorization: Bearer KEY"},
@@ -102,6 +103,23 @@ func TestRefusals(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode != 413 {
 		t.Errorf("a chunked body that is too long: status %d", response.StatusCode)
+	}
+}
+
+// Keys are told apart by where they stand, also where one stands twice: they
+// have equal shares of the engine.
+func TestKeyNames(t *testing.T) {
+	k := newKeys([]string{"a", "a", "b", "c"})
+	names := map[string]bool{}
+	for _, key := range []string{"a", "b", "c"} {
+		name, err := k.check(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		names[name] = true
+	}
+	if len(names) != 3 {
+		t.Errorf("names of three keys: %v", names)
 	}
 }
 

@@ -29,6 +29,9 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) error {
 // model serves GET /v1/models/{id}. Names may have slashes in them.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("id")
+	if name == "" { // which a request may have, for whatever model there is
+		return notFound(r)
+	}
 	if err := s.checkModel(name); err != nil {
 		return err
 	}

@@ -58,10 +58,14 @@ func (s *Server) mux() http.Handler {
 		}}))
 	}
 	mux.Handle("/", s.handle(route{pattern: "unknown", handle: func(_ *Server, _ http.ResponseWriter, r *http.Request) error {
-		return &Error{
-			Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
-			Message: "this server has nothing at " + quote(r.URL.Path),
-		}
+		return notFound(r)
 	}}))
 	return mux
+}
+
+func notFound(r *http.Request) *Error {
+	return &Error{
+		Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
+		Message: "this server has nothing at " + quote(r.URL.Path),
+	}
 }

@@ -203,6 +203,32 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// To HTTP, a client that closes its side has left. One that still reads is told
+// so, and not that the server failed.
+func TestHalfClosed(t *testing.T) {
+	s := New(Options{Models: []string{"tiny"}})
+	s.Attach(openEngine(t, long(t), engine.Options{}))
+	a, _, _ := listen(t, s)
+	conn := a.dial(t)
+	body := strings.Replace(endless, "true}", "false}", 1)
+	fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: tiny\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := refusal(t, string(text)); r.StatusCode != statusClientGone || !strings.Contains(e.Message, "closed the connection") {
+		t.Errorf("%d %s", r.StatusCode, text)
+	}
+}
+
 // What a header may have is bounded before anything is done with it.
 func TestHeaderLimit(t *testing.T) {
 	s := New(Options{Models: []string{"tiny"}})
