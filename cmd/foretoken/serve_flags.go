@@ -115,7 +115,7 @@ func (f limitFlags) limits() server.Limits {
 // scheduleFlags say how requests share the engine.
 type scheduleFlags struct {
 	MaxNumSeqs               int     `group:"schedule" placeholder:"N" aliases:"max-running-requests" help:"Sequences that run at once, by default 64."`
-	MaxQueuedRequests        int     `group:"schedule" placeholder:"N" help:"Requests that wait; more are refused with 429. By default there is no limit but --max-concurrent-requests."`
+	MaxQueuedRequests        int     `group:"schedule" placeholder:"N" help:"Requests that wait; more are refused with 429. Each prompt of a request counts. By default there is no limit but --max-concurrent-requests."`
 	MaxNumBatchedTokens      int     `group:"schedule" placeholder:"N" aliases:"max-prefill-tokens" help:"Tokens that are computed in a step, by default 128, or --max-num-seqs if that is more."`
 	ChunkedPrefillSize       int     `group:"schedule" placeholder:"N" help:"Most of one prompt in a step, by default all."`
 	MaxPartialPrompts        int     `group:"schedule" placeholder:"N" aliases:"max-num-partial-prefills" help:"Prompts that are computed in part at a time, by default 1."`
@@ -142,7 +142,7 @@ func (f scheduleFlags) set(o *engine.Options) {
 
 // cacheFlags are about the cache, and the prefixes that requests share in it.
 type cacheFlags struct {
-	KVCacheMemory       byteCount `name:"kv-cache-memory" group:"cache" aliases:"kv-cache-memory-bytes" placeholder:"SIZE" help:"Of the cache, such as 8GiB. By default it has room for 32768 tokens, or for the longest sequence."`
+	KVCacheMemory       byteCount `name:"kv-cache-memory" group:"cache" aliases:"kv-cache-memory-bytes" placeholder:"SIZE" help:"Of the cache, such as 8GiB. By default it has room for four sequences of --max-model-len, up to 32768 tokens, and for one in any case."`
 	PageSize            int       `group:"cache" placeholder:"N" aliases:"block-size" help:"Tokens that share together, by default the fewest that the model allows."`
 	EnablePrefixCaching bool      `group:"cache" default:"true" negatable:"" help:"Compute beginnings that prompts have in common once, as by default."`
 	RadixEvictionPolicy string    `group:"cache" placeholder:"NAME" default:"lru" enum:"lru,lfu,fifo" help:"Which prefix makes room: lru, unused for the longest time and the default; lfu, used least often; fifo, the oldest."`

@@ -65,7 +65,7 @@ func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) (answered b
 			return false // a page of this server's own, or a harmless method
 		}
 		out := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: s.Limits.Stall}
-		_ = s.limitBody(out, r) // it is refused either way
+		_, _ = s.limitBody(out, r) // it is refused either way
 		s.refuse(out, &Error{
 			Status: http.StatusForbidden, Type: "invalid_request_error", Code: "origin_not_allowed",
 			Message: "pages of " + quote(origin) + " may not use this server",

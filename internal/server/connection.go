@@ -74,17 +74,41 @@ type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
+
+	large   *gate // for those that are
+	n       int   // bytes read
+	isLarge bool
 }
+
+// Bodies of more than largeBody bytes take many times their size while they are
+// read: so many of them are read and answered at a time.
+const (
+	largeBody   = 1 << 20
+	largeBodies = 16
+)
 
 // Read reads what has come. At the end there is no deadline any more: from then
 // on the library reads to find out when the client leaves.
 func (b *body) Read(p []byte) (int, error) {
 	b.extend()
 	n, err := b.ReadCloser.Read(p)
+	if b.n += n; b.n > largeBody && !b.isLarge {
+		if b.large.enter() != nil {
+			return 0, errLarge
+		}
+		b.isLarge = true
+	}
 	if err == io.EOF {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// release makes room for another one, if b is large.
+func (b *body) release() {
+	if b != nil && b.isLarge {
+		b.large.leave()
+	}
 }
 
 func (b *body) extend() { _ = b.control.SetReadDeadline(time.Now().Add(b.stall)) }

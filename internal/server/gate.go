@@ -85,4 +85,8 @@ var (
 		Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "too_many_requests",
 		Message: "as many requests are being served as this server takes at a time", RetryAfter: time.Second,
 	}
+	errLarge = &Error{
+		Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "too_many_requests",
+		Message: "as many requests of more than 1 MiB are being served as this server takes at a time", RetryAfter: time.Second,
+	}
 )

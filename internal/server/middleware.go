@@ -82,9 +82,11 @@ func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (
 			err = errPanic
 		}
 	}()
-	if err := s.limitBody(out, r); err != nil {
+	b, err := s.limitBody(out, r)
+	if err != nil {
 		return err
 	}
+	defer b.release()
 	if rt.key {
 		if in.key, err = s.keys.check(r); err != nil {
 			return err
@@ -116,24 +118,24 @@ func (s *Server) answer(rt route, in *request, out *response, r *http.Request) (
 // limitBody bounds the body of a request: its size, and how long it may stop.
 // It comes before any answer, since the library reads some of what the handler
 // has left before it answers.
-func (s *Server) limitBody(out *response, r *http.Request) error {
+func (s *Server) limitBody(out *response, r *http.Request) (*body, error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return nil, nil
 	}
-	b := &body{ReadCloser: r.Body, control: out.control, stall: s.Limits.Stall}
+	b := &body{ReadCloser: r.Body, control: out.control, stall: s.Limits.Stall, large: s.large}
 	b.extend()
 	r.Body = http.MaxBytesReader(out.ResponseWriter, b, s.Limits.Body)
 	if r.ContentLength > s.Limits.Body {
-		return tooLarge(s.Limits.Body)
+		return nil, tooLarge(s.Limits.Body)
 	}
 	// A compressed body could unpack to anything.
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return &Error{
+		return nil, &Error{
 			Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error",
 			Message: "content-encoding " + quote(e) + ": bodies have to come as they are",
 		}
 	}
-	return nil
+	return b, nil
 }
 
 func tooLarge(limit int64) *Error {

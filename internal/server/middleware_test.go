@@ -335,3 +335,30 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the next request: %d", r.StatusCode)
 	}
 }
+
+// So many large bodies are served at a time; small ones are not refused for them.
+func TestLargeBodies(t *testing.T) {
+	a := serveModel(t, "llama", Options{Limits: Limits{Body: 4 << 20}})
+	large := `{"prompt": [1], "user": "` + strings.Repeat("x", largeBody) + `", "max_tokens": 1}`
+	post := func(body string) int {
+		r, _ := a.send(t, "POST", "/v1/completions", body)
+		return r.StatusCode
+	}
+	for range largeBodies {
+		if err := a.server.large.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := post(large); code != http.StatusTooManyRequests {
+		t.Errorf("a large body beside as many as may be: %d, want 429", code)
+	}
+	if code := post(`{"prompt": [1], "max_tokens": 1}`); code != 200 {
+		t.Errorf("a small body beside them: %d, want 200", code)
+	}
+	a.server.large.leave()
+	for range 2 { // the first makes room again
+		if code := post(large); code != 200 {
+			t.Errorf("a large body where there is room: %d, want 200", code)
+		}
+	}
+}

@@ -137,11 +137,18 @@ func (s *Server) maxPrompt() int {
 	return most
 }
 
+// longText is the length in bytes from which on texts are encoded one at a time.
+const longText = 256 << 10
+
 // tokens encodes a text of a request.
 func (s *Server) tokens(field, text string, special bool) ([]int32, error) {
 	t, err := s.tokenizer(field)
 	if err != nil {
 		return nil, err
+	}
+	if len(text) > longText {
+		s.encoding.Lock()
+		defer s.encoding.Unlock()
 	}
 	if err := s.checkLength(t, field, text); err != nil {
 		return nil, err

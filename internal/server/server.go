@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,10 +68,12 @@ type Server struct {
 	loaded  atomic.Bool
 	started time.Time
 
-	gate    *gate
-	keys    keys
-	metrics *metrics
-	routes  http.Handler
+	gate     *gate
+	large    *gate      // of requests with large bodies
+	encoding sync.Mutex // held while a long text is encoded, which takes many times its size
+	keys     keys
+	metrics  *metrics
+	routes   http.Handler
 }
 
 // New makes a server that has no model yet.
@@ -83,7 +86,7 @@ func New(o Options) *Server {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	s.gate = newGate(l.Concurrent)
+	s.gate, s.large = newGate(l.Concurrent), newGate(largeBodies)
 	s.metrics = newMetrics(s)
 	s.routes = s.mux()
 	return s
