@@ -35,7 +35,7 @@ func readRequest(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		// Who set these limits knows what to say of them.
-		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) || errors.Is(err, os.ErrDeadlineExceeded) {
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errLarge) {
 			return fmt.Errorf("reading the body: %w", err)
 		}
 		return badRequest("", "the body could not be read to its end")
