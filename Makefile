@@ -79,7 +79,7 @@ arm64/%:
 	.ci/install-qemu
 	GOARCH=arm64 go test -count=1 -timeout 30m -exec "qemu-aarch64 -cpu $*" ./internal/kernel -rapid.nofailfile -rapid.checks=10
 
-# Every fuzz target for a number of inputs: FUZZ_RUNS, by default 40000.
+# Every fuzz target for a number of inputs: FUZZ_RUNS, by default 20000.
 fuzz:
 	.ci/fuzz
 
