@@ -87,19 +87,28 @@ type limitFlags struct {
 
 // Validate is called by kong.
 func (f limitFlags) Validate() error {
-	for name, n := range map[string]int{
-		"max-prompt-tokens": f.MaxPromptTokens, "max-output-tokens": f.MaxOutputTokens, "max-concurrent-requests": f.MaxConcurrentRequests,
+	for _, l := range []struct {
+		name string
+		n    int
+	}{
+		{"max-prompt-tokens", f.MaxPromptTokens}, {"max-output-tokens", f.MaxOutputTokens}, {"max-concurrent-requests", f.MaxConcurrentRequests},
 	} {
-		if n < 0 {
-			return fmt.Errorf("--%s %d: expected 1 or more, or 0 for the default", name, n)
+		if l.n < 0 {
+			return fmt.Errorf("--%s %d: expected 1 or more, or 0 for the default", l.name, l.n)
 		}
 	}
-	for name, d := range map[string]time.Duration{
-		"first-token-timeout": f.FirstTokenTimeout, "request-timeout": f.RequestTimeout, "stall-timeout": f.StallTimeout,
-		"ping-interval": f.PingInterval, "watchdog-timeout": f.WatchdogTimeout,
+	for _, l := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"first-token-timeout", f.FirstTokenTimeout},
+		{"request-timeout", f.RequestTimeout},
+		{"stall-timeout", f.StallTimeout},
+		{"ping-interval", f.PingInterval},
+		{"watchdog-timeout", f.WatchdogTimeout},
 	} {
-		if d < 0 {
-			return fmt.Errorf("--%s %v: expected a time above 0, or 0 for the default", name, d)
+		if l.d < 0 {
+			return fmt.Errorf("--%s %v: expected a time above 0, or 0 for the default", l.name, l.d)
 		}
 	}
 	return nil

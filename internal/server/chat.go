@@ -166,16 +166,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) error {
 	if c.Stream {
 		return c.stream(w, r)
 	}
-	for b, err := range c.all.batches(r.Context(), 0) {
-		if err != nil {
-			return err
-		}
-		for i := range b.tokens {
-			c.add(&b.tokens[i])
-		}
-		if c.over() {
-			break
-		}
+	if err := c.collect(r.Context()); err != nil {
+		return err
 	}
 	for _, a := range c.answers {
 		c.head.Choices = append(c.head.Choices, a.choice())
@@ -231,6 +223,22 @@ func (c *chatting) add(t *engine.Token) *chatAnswer {
 	a := c.answers[t.Choice]
 	a.add(t)
 	return a
+}
+
+// collect reads the answers to their end.
+func (c *chatting) collect(ctx context.Context) error {
+	for b, err := range c.all.batches(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		for i := range b.tokens {
+			c.add(&b.tokens[i])
+		}
+		if c.over() {
+			break
+		}
+	}
+	return nil
 }
 
 // over reports whether all answers have ended. What the model may still write

@@ -87,7 +87,7 @@ func (c *chatDelta) add(deltas []tools.Delta) int {
 func (c *chatting) stream(w http.ResponseWriter, r *http.Request) error {
 	e := &eventStream{w: w}
 	begun := false
-	for b, err := range c.all.batches(r.Context(), c.Limits.ping()) {
+	for b, err := range c.all.batches(r.Context(), c.Limits.Ping) {
 		switch {
 		case err != nil:
 			return e.fail(err)

@@ -172,7 +172,7 @@ func (c *completing) best() []completionChoice {
 // stream sends what comes as it comes.
 func (c *completing) stream(w http.ResponseWriter, r *http.Request) error {
 	e := &eventStream{w: w}
-	for b, err := range c.all.batches(r.Context(), c.Limits.ping()) {
+	for b, err := range c.all.batches(r.Context(), c.Limits.Ping) {
 		switch {
 		case err != nil:
 			return e.fail(err)

@@ -256,16 +256,8 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	if q.Stream {
 		return a.stream(w, r)
 	}
-	for b, err := range c.all.batches(r.Context(), 0) {
-		if err != nil {
-			return err
-		}
-		for i := range b.tokens {
-			c.add(&b.tokens[i])
-		}
-		if c.over() {
-			break
-		}
+	if err := c.collect(r.Context()); err != nil {
+		return err
 	}
 	for _, d := range c.answers[0].deltas {
 		a.put(d)

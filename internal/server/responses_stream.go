@@ -46,7 +46,7 @@ func (s *responseStream) send(e responseEvent) {
 // stream sends what comes as it comes.
 func (a *responding) stream(w http.ResponseWriter, r *http.Request) error {
 	s := &responseStream{responding: a, eventStream: eventStream{w: w}}
-	for b, err := range a.all.batches(r.Context(), a.Limits.ping()) {
+	for b, err := range a.all.batches(r.Context(), a.Limits.Ping) {
 		switch {
 		case err != nil && s.begun:
 			e := errorOf(err)

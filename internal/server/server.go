@@ -33,9 +33,6 @@ type Limits struct {
 	Stall      time.Duration // until a client is let go that sends nothing of a request, or takes nothing of an answer; 30 s
 }
 
-// ping is the silence after which a stream has a comment.
-func (l *Limits) ping() time.Duration { return cmp.Or(l.Ping, 10*time.Second) }
-
 // maxHeader bounds the header of a request, in bytes.
 const maxHeader = 64 << 10
 
@@ -82,6 +79,7 @@ func New(o Options) *Server {
 	l := &s.Limits
 	l.Body = cmp.Or(l.Body, 16<<20)
 	l.Concurrent = cmp.Or(l.Concurrent, 1024)
+	l.Ping = cmp.Or(l.Ping, 10*time.Second)
 	l.Stall = cmp.Or(l.Stall, 30*time.Second)
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
