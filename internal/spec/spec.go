@@ -31,6 +31,11 @@ type Draft struct {
 	// where that was drawn (DSpark: c_k reads x_{k-1}, never x_k), because what
 	// is cut by a confidence is cut by what it depends on.
 	Confidence []float64
+	// Peak[i] is the probability of the likeliest token of the distribution, at
+	// temperature 1, that node i was taken from; empty: not known. How often
+	// drafts are accepted is learned by it, of the distribution and never of the
+	// token.
+	Peak []float64
 }
 
 // Check returns an error if the draft is not well formed, for a target of that
@@ -45,6 +50,9 @@ func (d *Draft) Check(vocab int) error {
 	if c := len(d.Confidence); d.Confidence != nil && c != d.Len() {
 		return fmt.Errorf("draft has %d confidences, expected one for each of %d tokens", c, d.Len())
 	}
+	if c := len(d.Peak); c > 0 && c != d.Len() {
+		return fmt.Errorf("draft has %d peaks, expected one for each of %d tokens", c, d.Len())
+	}
 	return nil
 }
 
@@ -55,6 +63,7 @@ func (d *Draft) Truncate(n int) {
 	if d.Confidence != nil {
 		d.Confidence = d.Confidence[:min(len(d.Confidence), n)]
 	}
+	d.Peak = d.Peak[:min(len(d.Peak), n)]
 }
 
 // Reset makes the draft an empty tree, chosen, with confidences to come. It
@@ -66,6 +75,7 @@ func (d *Draft) Reset() {
 	if d.Confidence == nil {
 		d.Confidence = []float64{}
 	}
+	d.Peak = d.Peak[:0]
 }
 
 // drawn returns what the children of a row were drawn from, or false if they
