@@ -1,0 +1,66 @@
+package draft
+
+import (
+	"slices"
+
+	"github.com/foretoken/foretoken/internal/kernel"
+	"github.com/foretoken/foretoken/internal/sample"
+	"github.com/foretoken/foretoken/internal/spec"
+)
+
+// mtpDraws holds the working memory of draws.
+type mtpDraws struct {
+	sampler sample.Sampler
+	params  sample.Params
+	token   []int32
+	rest    spec.Row
+}
+
+// wants says whether the draft, a chain, can have a token of a depth: nothing
+// comes behind one that ends the text.
+func (a *Ask) wants(depth int) bool {
+	n := a.Draft.Len()
+	return n == depth-1 && depth <= min(a.Depth, a.Nodes) && (n == 0 || !a.Row.Params.Ends(a.Draft.Tokens[n-1], a.Row.EOG))
+}
+
+// extend adds a token to a draft, a chain, of logits, which are overwritten. The
+// request's parameters hold as they do for the target: at the position of the
+// token, with the draft before it; only what a grammar allows behind the first
+// token is not known. Where logits are not finite, or none is possible, the
+// draft stays as it is.
+func (m *mtpDraws) extend(a *Ask, logits []float32) {
+	best := kernel.Argmax(logits)
+	if logits[best]-logits[best] != 0 {
+		return
+	}
+	peak := 1 / kernel.ExpSum(logits, logits[best])
+
+	d, row := a.Draft, a.Row
+	drafted := d.Len()
+	m.params = *row.Params
+	m.params.LogProbs = -1
+	row.Params = &m.params
+	row.Position += drafted
+	row.Generated += drafted
+	if drafted > 0 {
+		row.Allowed = nil
+	}
+	if m.params.Penalized() && row.History != nil {
+		row.History.Add(d.Tokens...)
+		defer row.History.Remove(d.Tokens...)
+	}
+	dist, err := m.sampler.Dist(logits, &row)
+	if err != nil {
+		return
+	}
+	if a.Drawn {
+		d.Q = slices.Grow(d.Q, 1)[:drafted+1]
+		d.Q[drafted].Set(dist)
+		m.token = spec.Siblings(m.token[:0], d.Q[drafted], 1, spec.DraftNoise(a.Row.Key(), drafted+1), &m.rest)
+	} else {
+		m.token = append(m.token[:0], dist.Draw(row.Key().Noise(sample.Token)))
+	}
+	d.Tokens = append(d.Tokens, m.token...)
+	d.Confidence = append(d.Confidence, peak)
+	d.Peak = append(d.Peak, peak)
+}
