@@ -5,68 +5,187 @@ import (
 	"slices"
 )
 
-// Admission decides how many drafts of every chain in a batch are verified
-// (DSpark, appendix A and algorithm 1). confidence[r][j] is the probability that
-// draft j of request r is accepted if those before it are. It must depend on
-// nothing after draft j-1: then whether draft j is verified does not depend on
+// Admission decides which drafted tokens of a batch are verified (DSpark,
+// appendix A and algorithm 1), of chains and of trees. A node's confidence is
+// the probability that it is accepted if its parent is. It must depend on
+// nothing after its parent: then whether a node is verified does not depend on
 // its own token, and the law is kept.
+//
+// Use: Begin, Add for every draft, one of Greedy and Top, and Keep for every
+// draft. Nodes are admitted in order of survival, then depth, then request, so
+// that every prefix of the order has the parents of its nodes.
 type Admission struct {
-	order []survival
-	kept  []int
+	order  []survival
+	first  []int // in keep, of each request
+	keep   []bool
+	drawn  bool
+	rows   int
+	tokens float64
+	// Working memory of one draft.
+	reach    []float64
+	depths   []int32
+	children []int32
 }
 
-// A survival is the probability that a draft and all before it are accepted.
+// A survival is the probability that a node and all before it are accepted.
 type survival struct {
-	p       float64
-	request int
-	place   int
+	key   float64 // by which it is admitted: p, or less
+	p     float64
+	depth int32
+	rank  int32 // among the children of its parent, in a drawn tree
+	node  int32 // in keep
 }
+
+// Begin starts a step in which that many sequences decode without a draft.
+func (a *Admission) Begin(plain int) {
+	a.order, a.first, a.keep = a.order[:0], a.first[:0], a.keep[:0]
+	a.drawn, a.rows, a.tokens = false, plain, float64(plain)
+}
+
+// Add offers the draft of a sequence, with a confidence of each node, from 0 to
+// 1. The first must nodes are verified whatever comes.
+func (a *Admission) Add(d *Draft, confidence []float64, must int) {
+	base := len(a.keep)
+	a.first = append(a.first, base)
+	a.rows++
+	a.tokens++
+	drawn := false
+	for _, q := range d.Q {
+		drawn = drawn || q.Total > 0
+	}
+	a.drawn = a.drawn || drawn
+	a.reach = resize(a.reach, d.Len())
+	if d.Parents != nil {
+		a.depths = d.Depths(a.depths[:0])
+	}
+	at := len(a.order)
+	for i, p := range confidence {
+		depth := int32(i + 1)
+		if d.Parents != nil {
+			depth = a.depths[i]
+		}
+		if parent := d.Parent(i); parent >= 0 {
+			p *= a.reach[parent]
+		}
+		a.reach[i] = p
+		a.keep = append(a.keep, i < must)
+		if i < must {
+			a.rows++
+			a.tokens += p
+			continue
+		}
+		a.order = append(a.order, survival{p, p, depth, 0, int32(base + i)})
+	}
+	if drawn && d.Parents != nil {
+		a.inOrderDrawn(d, a.order[at:])
+	}
+}
+
+// inOrderDrawn makes nodes of a drawn tree come in the order that they were
+// drawn in: the first children of a level, the second ones, then the next level.
+// The noise of a depth serves all rows of that depth (Siblings), so that what a
+// cousin's child looks like says something of a node's own token, though neither
+// is on the other's path.
+func (a *Admission) inOrderDrawn(d *Draft, nodes []survival) {
+	a.children = resize(a.children, d.Len()+1) // of each row so far
+	clear(a.children)
+	for i, skipped := 0, d.Len()-len(nodes); i < d.Len(); i++ {
+		row := d.Parent(i) + 1
+		if i >= skipped {
+			nodes[i-skipped].rank = a.children[row]
+		}
+		a.children[row]++
+	}
+	slices.SortFunc(nodes, func(x, y survival) int {
+		return cmp.Or(cmp.Compare(x.depth, y.depth), cmp.Compare(x.rank, y.rank), cmp.Compare(x.node, y.node))
+	})
+	least := 1.0
+	for i := range nodes {
+		least = min(least, nodes[i].key)
+		nodes[i].key = least
+	}
+}
+
+// Drawn reports whether a draft of the batch has tokens that were drawn.
+func (a *Admission) Drawn() bool { return a.drawn }
 
 // Greedy is algorithm 1. perSecond is the measured number of steps per second
-// of a batch of that many rows. Drafts are admitted in order of survival while
-// the tokens per second, theta, strictly rise, and no further: to look beyond
-// a step that does not pay would let a draft be cut by what comes after it. It
-// returns the number of drafts to verify of every request, valid until the next
-// call.
-func (a *Admission) Greedy(confidence [][]float64, perSecond func(rows int) float64) (kept []int, theta float64) {
-	a.sort(confidence)
-	rows, tokens := len(confidence), float64(len(confidence))
-	theta = tokens * perSecond(rows)
+// of a batch of that many rows. Nodes are admitted in order while the tokens per
+// second, theta, strictly rise, and no further: to look beyond a step that does
+// not pay would let a draft be cut by what comes after it.
+func (a *Admission) Greedy(perSecond func(rows int) float64) (theta float64) {
+	a.sort()
+	theta = a.tokens * perSecond(a.rows)
 	for _, s := range a.order {
-		next := (tokens + s.p) * perSecond(rows+1)
+		next := (a.tokens + s.p) * perSecond(a.rows+1)
 		if next <= theta {
 			break
 		}
-		rows, tokens, theta = rows+1, tokens+s.p, next
-		a.kept[s.request]++
+		theta = next
+		a.admit(s)
 	}
-	return a.kept, theta
+	return theta
 }
 
-// Top admits the budget most likely drafts. It keeps the law for any budget that
-// was fixed before these drafts were made, as that of an earlier step.
-func (a *Admission) Top(confidence [][]float64, budget int) (kept []int) {
-	a.sort(confidence)
-	for _, s := range a.order[:min(max(budget, 0), len(a.order))] {
-		a.kept[s.request]++
-	}
-	return a.kept
-}
-
-// sort orders all drafts by survival, then position, then request. Survival
-// falls along a chain, so that every prefix of the order is a prefix of every
-// chain.
-func (a *Admission) sort(confidence [][]float64) {
-	a.order, a.kept = a.order[:0], resize(a.kept, len(confidence))
-	clear(a.kept)
-	for r, chain := range confidence {
-		p := 1.0
-		for j, c := range chain {
-			p *= c
-			a.order = append(a.order, survival{p, r, j})
+// Best returns how many nodes give the most tokens per second, and these. To
+// admit that many of the same drafts keeps the law only if nothing was drawn; of
+// later drafts it always does.
+func (a *Admission) Best(perSecond func(rows int) float64) (budget int, theta float64) {
+	a.sort()
+	tokens := a.tokens
+	theta = tokens * perSecond(a.rows)
+	for i, s := range a.order {
+		tokens += s.p
+		if t := tokens * perSecond(a.rows+i+1); t > theta {
+			budget, theta = i+1, t
 		}
 	}
+	return budget, theta
+}
+
+// Top admits the budget most likely nodes. It keeps the law for any budget that
+// was fixed before these drafts were made, as that of an earlier step.
+func (a *Admission) Top(budget int) {
+	a.sort()
+	for _, s := range a.order[:min(max(budget, 0), len(a.order))] {
+		a.admit(s)
+	}
+}
+
+func (a *Admission) admit(s survival) {
+	a.rows++
+	a.tokens += s.p
+	a.keep[s.node] = true
+}
+
+// Keep says which nodes of the request's draft, in the order of Add, are
+// verified; valid until Begin.
+func (a *Admission) Keep(request int) []bool {
+	end := len(a.keep)
+	if request+1 < len(a.first) {
+		end = a.first[request+1]
+	}
+	return a.keep[a.first[request]:end]
+}
+
+// Rows returns the rows of the step with what is admitted so far.
+func (a *Admission) Rows() int { return a.rows }
+
+// Tokens returns how many tokens the step commits in expectation.
+func (a *Admission) Tokens() float64 { return a.tokens }
+
+// sort orders nodes by survival, then depth, then request, then node. Survival
+// falls along a path.
+func (a *Admission) sort() {
 	slices.SortFunc(a.order, func(x, y survival) int {
-		return cmp.Or(cmp.Compare(y.p, x.p), cmp.Compare(x.place, y.place), cmp.Compare(x.request, y.request))
+		switch {
+		case x.key != y.key:
+			return cmp.Compare(y.key, x.key)
+		case x.depth != y.depth:
+			return cmp.Compare(x.depth, y.depth)
+		case x.rank != y.rank:
+			return cmp.Compare(x.rank, y.rank)
+		}
+		return cmp.Compare(x.node, y.node)
 	})
 }

@@ -10,17 +10,60 @@ import (
 	"pgregory.net/rapid"
 )
 
+// offer lets an admission have chains of these confidences.
+func offer(c [][]float64) *Admission {
+	a := new(Admission)
+	a.Begin(0)
+	for _, chain := range c {
+		a.Add(&Draft{Tree: Tree{Tokens: make([]int32, len(chain))}}, chain, 0)
+	}
+	return a
+}
+
+// kept are the numbers of tokens that an admission keeps of chains.
+func kept(a *Admission, chains int) []int {
+	n := make([]int, chains)
+	for r := range n {
+		for _, keep := range a.Keep(r) {
+			if keep {
+				n[r]++
+			}
+		}
+	}
+	return n
+}
+
+func greedy(c [][]float64, perSecond func(int) float64) ([]int, float64) {
+	a := offer(c)
+	theta := a.Greedy(perSecond)
+	return kept(a, len(c)), theta
+}
+
+func top(c [][]float64, budget int) []int {
+	a := offer(c)
+	a.Top(budget)
+	return kept(a, len(c))
+}
+
+// search is the best of all budgets, for the drafts at hand.
+func search(c [][]float64, perSecond func(int) float64) ([]int, float64) {
+	a := offer(c)
+	budget, theta := a.Best(perSecond)
+	a.Top(budget)
+	return kept(a, len(c)), theta
+}
+
 // Cutting drafts by algorithm 1, or by a budget that was there before, keeps
 // the law of all requests of a batch together, whatever confidences and costs
 // are, as long as a confidence reads only the tokens before its own.
 func TestAdmissionIsLossless(t *testing.T) {
-	for name, admit := range map[string]func(a *Admission, c [][]float64, budget int, perSecond func(int) float64) []int{
-		"algorithm 1": func(a *Admission, c [][]float64, _ int, perSecond func(int) float64) []int {
-			kept, _ := a.Greedy(c, perSecond)
+	for name, admit := range map[string]func(c [][]float64, budget int, perSecond func(int) float64) []int{
+		"algorithm 1": func(c [][]float64, _ int, perSecond func(int) float64) []int {
+			kept, _ := greedy(c, perSecond)
 			return kept
 		},
-		"stale budget, live top": func(a *Admission, c [][]float64, budget int, _ func(int) float64) []int {
-			return a.Top(c, budget)
+		"stale budget, live top": func(c [][]float64, budget int, _ func(int) float64) []int {
+			return top(c, budget)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +89,7 @@ func TestAdmissionIsLossless(t *testing.T) {
 						}
 						c = append(c, chain)
 					}
-					for r, n := range admit(new(Admission), c, budget, perSecond) {
+					for r, n := range admit(c, budget, perSecond) {
 						d := drafts[r]
 						d.Truncate(n)
 						v, err := new(Verifier).Rejection(d, models[r].rows(nil, d), b)
@@ -103,7 +146,7 @@ func TestGreedyAdmission(t *testing.T) {
 		{"no drafts", [][]float64{{}, nil}, func(int) float64 { return 10 }, []int{0, 0}, "20.000"},
 		{"no requests", nil, func(int) float64 { return 10 }, []int{}, "0.000"},
 	} {
-		kept, theta := new(Admission).Greedy(c.confidence, c.perSecond)
+		kept, theta := greedy(c.confidence, c.perSecond)
 		if !slices.Equal(kept, c.kept) || fmt.Sprintf("%.3f", theta) != c.theta {
 			t.Errorf("%s: kept %v, theta %.3f, expected %v, %s", c.name, kept, theta, c.kept, c.theta)
 		}
@@ -111,18 +154,17 @@ func TestGreedyAdmission(t *testing.T) {
 }
 
 func TestTopAdmission(t *testing.T) {
-	a := new(Admission)
 	for budget, want := range [][]int{
 		{0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {1, 0, 2}, {2, 0, 2}, {3, 0, 2}, {3, 1, 2}, {3, 2, 2}, {3, 2, 3}, {3, 3, 3}, {3, 3, 3},
 	} {
-		got := a.Top([][]float64{{.95, .9, .8}, {.6, .5, .4}, {.99, .98, .3}}, budget)
+		got := top([][]float64{{.95, .9, .8}, {.6, .5, .4}, {.99, .98, .3}}, budget)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("budget %d (-want +got):\n%s", budget, diff)
 		}
 	}
 	// Ties: the earlier position, then the earlier request.
 	for budget, want := range [][]int{{0, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}} {
-		if diff := cmp.Diff(want, a.Top([][]float64{{1, 1}, {1, 1}}, budget)); diff != "" {
+		if diff := cmp.Diff(want, top([][]float64{{1, 1}, {1, 1}}, budget)); diff != "" {
 			t.Errorf("ties, budget %d (-want +got):\n%s", budget, diff)
 		}
 	}

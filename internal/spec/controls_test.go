@@ -80,7 +80,7 @@ func residualOfWeights(b *branches, p, q Row) []int32 {
 func confidenceOfItsOwnToken(b *branches, p, q Row) []int32 {
 	x := b.Pick(0, q)
 	c := p.Weight(x) / p.Total // as good an estimate as there is
-	kept, _ := new(Admission).Greedy([][]float64{{c}}, func(rows int) float64 { return []float64{0, 1, 0.7}[rows] })
+	kept, _ := greedy([][]float64{{c}}, func(rows int) float64 { return []float64{0, 1, 0.7}[rows] })
 	if kept[0] == 0 {
 		return []int32{b.Pick(0, p)}
 	}
@@ -102,47 +102,25 @@ var selectionBias = biasToy{
 }
 
 // draw lets admit say how many drafts are verified.
-func (m biasToy) draw(admit func(a *Admission, c [][]float64, perSecond func(int) float64) int) control {
+func (m biasToy) draw(admit func(c [][]float64, perSecond func(int) float64) int) control {
 	return func(b *branches, p, q Row) []int32 {
 		x := b.Pick(0, q)
-		if admit(new(Admission), [][]float64{{m.a1, m.c2(x)}}, m.perSecond) == 0 {
+		if admit([][]float64{{m.a1, m.c2(x)}}, m.perSecond) == 0 {
 			return []int32{b.Pick(0, p)}
 		}
 		return reject(b, p, q, x)
 	}
 }
 
-func algorithm1(a *Admission, c [][]float64, perSecond func(int) float64) int {
-	kept, _ := a.Greedy(c, perSecond)
+func algorithm1(c [][]float64, perSecond func(int) float64) int {
+	kept, _ := greedy(c, perSecond)
 	return kept[0]
 }
 
 // globalSearch looks for the best theta over all prefixes of the order.
-func globalSearch(a *Admission, c [][]float64, perSecond func(int) float64) int {
-	kept, _ := globalSearchAll(a, c, perSecond)
+func globalSearch(c [][]float64, perSecond func(int) float64) int {
+	kept, _ := search(c, perSecond)
 	return kept[0]
-}
-
-func globalSearchAll(a *Admission, c [][]float64, perSecond func(int) float64) (best []int, theta float64) {
-	drafts := 0
-	for _, chain := range c {
-		drafts += len(chain)
-	}
-	for budget := range drafts + 1 {
-		kept := a.Top(c, budget)
-		tokens := float64(len(c))
-		for r, chain := range c {
-			p := 1.0
-			for _, x := range chain[:kept[r]] {
-				p *= x
-				tokens += p
-			}
-		}
-		if t := tokens * perSecond(len(c)+budget); t > theta {
-			best, theta = append(best[:0], kept...), t
-		}
-	}
-	return best, theta
 }
 
 func TestLossyRulesAreCaught(t *testing.T) {

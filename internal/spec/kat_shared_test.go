@@ -171,8 +171,7 @@ func TestKnownAlgorithm1(t *testing.T) {
 		case []any:
 			perSecond = func(rows int) float64 { return sps[rows-1].(float64) }
 		}
-		a := new(Admission)
-		kept, theta := a.Greedy(k.C, perSecond)
+		kept, theta := greedy(k.C, perSecond)
 		if diff := cmp.Diff(k.Lengths, kept); diff != "" {
 			t.Errorf("case %d: lengths (-want +got):\n%s", i, diff)
 		}
@@ -193,7 +192,7 @@ func TestKnownAlgorithm1(t *testing.T) {
 			}
 		}
 		if k.GlobalSearch != nil {
-			kept, theta := globalSearchAll(a, k.C, perSecond)
+			kept, theta := search(k.C, perSecond)
 			if diff := cmp.Diff(k.GlobalSearch.Lengths, kept); diff != "" || math.Abs(theta-k.GlobalSearch.Theta) > 0.01 {
 				t.Errorf("case %d: global search has theta %v, expected %v; lengths (-want +got):\n%s", i, theta, k.GlobalSearch.Theta, diff)
 			}
@@ -210,7 +209,7 @@ func TestKnownSelectionBias(t *testing.T) {
 	}
 	for x := range k.P {
 		c := [][]float64{{toy.a1, toy.c2(int32(x))}}
-		if got := algorithm1(new(Admission), c, toy.perSecond); got != k.Algorithm1Length {
+		if got := algorithm1(c, toy.perSecond); got != k.Algorithm1Length {
 			t.Errorf("algorithm 1 keeps %d drafts after token %d, expected %d", got, x, k.Algorithm1Length)
 		}
 	}

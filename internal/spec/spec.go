@@ -66,6 +66,46 @@ func (d *Draft) Truncate(n int) {
 	d.Peak = d.Peak[:min(len(d.Peak), n)]
 }
 
+// Keep drops the nodes that are not to be kept. A node that is has its parent
+// kept, so that of a chain it is the first ones.
+func (d *Draft) Keep(keep []bool) {
+	n, kept := d.Len(), 0
+	if d.Parents == nil {
+		for kept < n && keep[kept] {
+			kept++
+		}
+		d.Truncate(kept)
+		return
+	}
+	var memory [64]int32
+	moved := append(memory[:0], make([]int32, n)...) // new number of each node
+	for i := range n {
+		if !keep[i] {
+			continue
+		}
+		moved[i] = int32(kept)
+		d.Tokens[kept] = d.Tokens[i]
+		if d.Parents[kept] = d.Parents[i]; d.Parents[kept] >= 0 {
+			d.Parents[kept] = moved[d.Parents[kept]]
+		}
+		if d.Confidence != nil {
+			d.Confidence[kept] = d.Confidence[i]
+		}
+		if len(d.Peak) > 0 {
+			d.Peak[kept] = d.Peak[i]
+		}
+		// Rows change places, as their memory is the drafter's.
+		switch {
+		case i+1 < len(d.Q):
+			d.Q[kept+1], d.Q[i+1] = d.Q[i+1], d.Q[kept+1]
+		case kept+1 < len(d.Q):
+			d.Q[kept+1].Total = 0
+		}
+		kept++
+	}
+	d.Truncate(kept)
+}
+
 // Reset makes the draft an empty tree, chosen, with confidences to come. It
 // keeps the memory.
 func (d *Draft) Reset() {

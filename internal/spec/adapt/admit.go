@@ -1,0 +1,152 @@
+package adapt
+
+import "time"
+
+// More reports whether a pass of an arm that drafts that depth pays, by the
+// drafts so far: p are those of the arm, with what the passes before drafted.
+//
+// Where tokens were drawn, a draft that goes on is there to be admitted because
+// of its tokens of the depth before, and may stand before other requests'
+// shallower tokens in the order of admission. Whether those are verified would
+// then depend on them. So drafts that were drawn go as deep as Choose expected,
+// which knew none of them, unless there is one only: its own order is that of
+// depth.
+func (c *Controller) More(arm, depth int, p []Proposal) bool {
+	a := &c.arms[arm]
+	if depth == 1 || c.Fixed || a.Block {
+		return true
+	}
+	if len(p) > 1 && drawn(p) {
+		return depth <= c.now.passes
+	}
+	row := c.now.row * c.now.rate // tokens that the time of a row is worth
+	gain, asked := 0.0, 0
+	for i := range p {
+		q := &p[i]
+		if q.Request.depth < depth {
+			continue
+		}
+		reached := c.reached(q, depth-1)
+		if reached == 0 {
+			continue // the drafter had no more
+		}
+		asked++
+		s := a.of(q.Temperature)
+		s.averages(&c.average)
+		at := min(depth, maxDepth) - 1
+		next := reached * shifted(c.average[at], q.Request.of(arm, len(c.arms)).odds)
+		gain += max(next-row*s.width[at], 0)
+	}
+	return gain > c.now.rate*a.passes.seconds(asked)
+}
+
+func drawn(p []Proposal) bool {
+	for i := range p {
+		for _, q := range p[i].Draft.Q {
+			if q.Total > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reached is the probability that a path comes to a depth of a draft.
+func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
+	c.estimate = c.estimates(c.estimate[:0], p)
+	for i := range c.estimate {
+		if parent := p.Draft.Parent(i); parent >= 0 {
+			c.estimate[i] *= c.estimate[parent]
+		}
+		if int(c.nodes.depths[i]) == depth {
+			sum += c.estimate[i]
+		}
+	}
+	return min(sum, 1)
+}
+
+// Admit trims the drafts of the batch to what pays. plain is the number of
+// sequences that decode in the step and have no proposal; beside the time that
+// prompt rows add to it.
+//
+// Where a token was drawn this is algorithm 1 with its break. Where none was,
+// tokens are the target's own whatever is cut (spec.Verifier.Match), or are tested
+// by coins that no cut knows, and the best of all prefixes of the order is
+// verified, so that a step of the cost curve that does not pay is no barrier.
+// With Async the number of tokens is that which was best two steps earlier.
+func (c *Controller) Admit(p []Proposal, plain int, beside time.Duration) {
+	c.estimate = c.estimate[:0]
+	c.admission.Begin(plain)
+	for i := range p {
+		q := &p[i]
+		at := len(c.estimate)
+		c.estimate = c.estimates(c.estimate, q)
+		must := 0
+		switch {
+		case c.Fixed:
+			must = q.Draft.Len()
+		case q.Request.must:
+			must = 1
+		}
+		c.admission.Add(q.Draft, c.estimate[at:], must)
+	}
+	wait := beside.Seconds()
+	perSecond := func(rows int) float64 { return 1 / (c.Steps.seconds(rows) + wait) }
+	switch {
+	case c.Fixed:
+	case c.Async:
+		budget, _ := c.admission.Best(perSecond)
+		if c.known == len(c.budgets) {
+			c.admission.Top(c.budgets[0])
+		} else {
+			c.known++
+			c.admission.Greedy(perSecond)
+		}
+		c.budgets[0], c.budgets[1] = c.budgets[1], budget
+	case c.admission.Drawn():
+		c.admission.Greedy(perSecond)
+	default:
+		budget, _ := c.admission.Best(perSecond)
+		c.admission.Top(budget)
+	}
+	c.now.tokens = c.admission.Tokens()
+	at := 0
+	for i := range p {
+		d, keep := p[i].Draft, c.admission.Keep(i)
+		if a := &c.arms[p[i].Arm]; !a.Free {
+			c.nodes.of(d)
+			a.of(p[i].Temperature).impute(d, c.nodes.depths, c.estimate[at:at+len(keep)], keep)
+		}
+		at += len(keep)
+		d.Keep(keep)
+	}
+}
+
+// Stepped learns what a step took. It is called after Verified, and only for
+// steps without prompt rows.
+func (c *Controller) Stepped(s Step) {
+	expected := c.Steps.seconds(s.Rows)
+	plain := c.Steps.seconds(s.Sequences)
+	tokens := c.now.tokens
+	if tokens == 0 {
+		tokens = float64(s.Sequences) // nothing was to be admitted
+	}
+	took, drafting := s.Took.Seconds(), s.Drafting.Seconds()
+	if s.Arm >= 0 && s.Passes > 0 {
+		a := &c.arms[s.Arm]
+		expected += float64(s.Passes) * a.passes.seconds(a.asked)
+		a.passes.Observe(a.asked, s.Drafting/time.Duration(s.Passes))
+		c.stats[s.Arm].Drafting += s.Drafting
+	}
+	if s.Sequences > 0 {
+		g := &c.gains
+		g.took += took + drafting
+		g.drafting += drafting
+		g.plain += plain * float64(s.Tokens) / float64(s.Sequences)
+		g.expected += expected
+		g.expectedPlain += plain * tokens / float64(s.Sequences)
+	}
+	c.probing.settle(took+drafting, c.Steps.seconds(s.Rows)-c.Steps.seconds(s.Rows-1), drafting, plain)
+	c.Steps.Observe(s.Rows, s.Took)
+	c.now = prospect{}
+}

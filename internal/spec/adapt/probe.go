@@ -1,0 +1,127 @@
+package adapt
+
+// Probing keeps an account of time for drafts that are not expected to pay, so
+// that an arm which is off is seen again when it would: probeShare of all time
+// goes in, and what probes took comes out. That bounds what speculation costs
+// where it never pays.
+type probing struct {
+	credit float64 // seconds
+	on     bool    // in this step
+	lost   float64 // seconds that the tokens not drafted otherwise are worth
+	passes bool    // its passes are for the probe alone
+}
+
+const probeShare = 0.01
+
+// settle closes the account of a step.
+func (p *probing) settle(took, row, drafting, plain float64) {
+	// What is not used is not saved up beyond a few steps.
+	p.credit = min(p.credit+probeShare*took, 2*plain)
+	if p.on {
+		p.credit -= row + p.lost
+		if p.passes {
+			p.credit -= drafting
+		}
+	}
+	p.on = false
+}
+
+// probe lets an arm that the plan leaves off draft one token for one request, if
+// the account has what it costs: of those that were not verified for longest.
+func (c *Controller) probe(asks []Ask, p *plan) {
+	c.probing.on = false
+	if c.probing.credit <= 0 {
+		return
+	}
+	request, arm := -1, -1
+	oldest := c.step
+	for r := range asks {
+		for i := range c.arms {
+			if seen := asks[r].Request.of(i, len(c.arms)).seen; seen < oldest && c.off(p, &asks[r], r, i) {
+				request, arm, oldest = r, i, seen
+			}
+		}
+	}
+	if request < 0 {
+		return
+	}
+	cost, lost := c.cost(p, asks, request, arm)
+	if cost+lost > c.probing.credit {
+		return
+	}
+	c.probing.on, c.probing.lost = true, lost
+	c.probing.passes = !c.arms[arm].Free && (p.arm != arm || p.depth == 0)
+	if c.probing.passes && p.depth > 0 {
+		// The passes of one arm are all that a step has.
+		p.depth = 0
+		c.now.passes = 1
+		for r := range asks {
+			c.choices[r] = c.chosen(p, &asks[r], r)
+		}
+	}
+	asks[request].Request.must = true
+	c.choices[request] = Choice{arm, 1}
+}
+
+// off reports whether an arm could draft for an ask and is not expected to have
+// a token verified.
+func (c *Controller) off(p *plan, ask *Ask, r, arm int) bool {
+	a := &c.arms[arm]
+	switch {
+	case ask.Allowed>>arm&1 == 0 || a.most(ask) < 1 || a.Free && ask.offer(arm) == nil:
+		return false
+	case c.choices[r].Arm != arm:
+		return true
+	case !a.Free:
+		return false
+	}
+	return bin(c.survivals[c.free[r].first]) < p.least
+}
+
+// cost is the time that a probe takes, and that which the drafts it replaces
+// are worth.
+func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (cost, lost float64) {
+	a := &c.arms[arm]
+	cost = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+	switch {
+	case a.Free:
+	case p.arm == arm && p.depth > 0:
+		cost += a.passes.seconds(c.probed(p)+1) - a.passes.seconds(c.probed(p))
+	default:
+		cost += a.passes.seconds(1)
+		if p.depth > 0 {
+			for r := range asks {
+				if p.costly[r] && r != request {
+					lost += c.planned(p, r)
+				}
+			}
+		}
+	}
+	lost += c.planned(p, request)
+	return cost, lost / c.now.rate
+}
+
+// probed is the number of sequences that the plan's passes have.
+func (c *Controller) probed(p *plan) (n int) {
+	for _, costly := range p.costly {
+		if costly {
+			n++
+		}
+	}
+	return n
+}
+
+// planned is how many tokens a plan expects to gain for a request, less those
+// that the time of their rows is worth.
+func (c *Controller) planned(p *plan, r int) (tokens float64) {
+	survivals := c.survivals[c.free[r].first:c.free[r].end]
+	if p.arm >= 0 && p.costly[r] {
+		survivals = p.reach[r*maxDepth:][:p.depth]
+	}
+	for _, x := range survivals {
+		if bin(x) >= p.least {
+			tokens += max(x-c.now.row*c.now.rate, 0)
+		}
+	}
+	return tokens
+}
