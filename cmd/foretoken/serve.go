@@ -78,7 +78,7 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	if c.OTLP != "" {
 		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version(), log)
 		if err != nil {
-			return err
+			return usagef("--otlp-traces-endpoint: %w", err)
 		}
 		o.Tracer = tracer
 		defer func() {
