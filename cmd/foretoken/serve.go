@@ -56,7 +56,7 @@ func (c *serveCmd) BeforeResolve(k *kongContext) error { return resolveConfig(k)
 
 // Validate is called by kong.
 func (c *serveCmd) Validate() error {
-	return cmp.Or(c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.engineFlags.Validate())
+	return cmp.Or(c.serveFlags.Validate(), c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.cacheFlags.Validate(), c.engineFlags.Validate())
 }
 
 // Run serves until it is told to end.
