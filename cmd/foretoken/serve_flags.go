@@ -188,7 +188,7 @@ type cacheFlags struct {
 	PageSize            int       `group:"cache" placeholder:"N" aliases:"block-size" help:"Tokens that share together, by default the fewest that the model allows."`
 	EnablePrefixCaching bool      `group:"cache" default:"true" negatable:"" help:"Compute beginnings that prompts have in common once, as by default."`
 	RadixEvictionPolicy string    `group:"cache" placeholder:"NAME" default:"lru" enum:"lru,lfu,fifo" help:"Which prefix makes room: lru, unused for the longest time and the default; lfu, used least often; fifo, the oldest."`
-	PrefixCacheDir      string    `group:"cache" placeholder:"DIR" help:"Where prefixes are kept between runs, by default nowhere."`
+	PrefixCacheDir      string    `group:"cache" placeholder:"DIR" help:"Where prefixes are kept between runs, by default nowhere: for each model, and each way to run it, in a file, of which the eight that were saved last stay."`
 }
 
 // Validate is called by kong.
