@@ -146,6 +146,7 @@ func (a *chatAnswer) logProbs() *chatLogProbs {
 func (a *chatAnswer) choice() chatChoice {
 	m := chatMessage{Role: "assistant"}
 	var content, reasoning strings.Builder
+	var arguments []*strings.Builder // of each call
 	for _, d := range a.deltas {
 		switch d.Kind {
 		case tools.Reasoning:
@@ -154,9 +155,13 @@ func (a *chatAnswer) choice() chatChoice {
 			content.WriteString(d.Text)
 		case tools.CallName:
 			m.ToolCalls = append(m.ToolCalls, toolCall{ID: d.ID, Type: "function", Function: functionCall{Name: d.Text}})
+			arguments = append(arguments, new(strings.Builder))
 		case tools.CallArguments:
-			m.ToolCalls[d.Call].Function.Arguments += d.Text
+			arguments[d.Call].WriteString(d.Text)
 		}
+	}
+	for i, text := range arguments {
+		m.ToolCalls[i].Function.Arguments = text.String()
 	}
 	m.ReasoningContent = reasoning.String()
 	if text := content.String(); text != "" || len(m.ToolCalls) == 0 {

@@ -226,6 +226,7 @@ type responding struct {
 	*chatting
 	responseBody
 	request *responseRequest
+	text    strings.Builder // of the last item, until write
 }
 
 // responses serves POST /v1/responses.
@@ -306,6 +307,7 @@ func (a *responding) begins(d tools.Delta) bool {
 // put adds what the model says to the last item, or to the one that it begins.
 func (a *responding) put(d tools.Delta) {
 	if a.begins(d) {
+		a.write()
 		item, prefix := outputItem{Type: "message", Role: "assistant", Content: []outputPart{{Type: "output_text", Annotations: &[]string{}}}}, "msg_"
 		switch d.Kind {
 		case tools.Reasoning:
@@ -317,14 +319,27 @@ func (a *responding) put(d tools.Delta) {
 		item.Status = "in_progress"
 		a.Output = append(a.Output, item)
 	}
-	item := &a.Output[len(a.Output)-1]
 	switch d.Kind {
-	case tools.Reasoning, tools.Content:
-		item.Content[0].Text += d.Text
-	case tools.CallArguments:
-		*item.Arguments += d.Text
+	case tools.Reasoning, tools.Content, tools.CallArguments:
+		a.text.WriteString(d.Text)
 	case tools.CallEnd:
-		item.Status = "completed"
+		a.last().Status = "completed"
+	}
+}
+
+func (a *responding) last() *outputItem { return &a.Output[len(a.Output)-1] }
+
+// write gives the last item the text that has come for it.
+func (a *responding) write() {
+	if a.text.Len() == 0 {
+		return
+	}
+	text := a.text.String()
+	a.text.Reset()
+	if item := a.last(); item.Content != nil {
+		item.Content[0].Text = text
+	} else {
+		item.Arguments = &text
 	}
 }
 
@@ -338,6 +353,7 @@ func (a *responding) outcome() string {
 
 // end completes the response.
 func (a *responding) end() {
+	a.write()
 	if a.Status = a.outcome(); a.Status == "incomplete" {
 		a.IncompleteDetails = &incomplete{"max_output_tokens"}
 	}

@@ -109,9 +109,7 @@ func (s *responseStream) delta(d tools.Delta) {
 		}
 		s.send(responseEvent{Type: "response.output_item.added", OutputIndex: s.index(), Item: &bare})
 		if item.Content != nil {
-			empty := item.Content[0]
-			empty.Text = ""
-			s.send(s.partEvent("response.content_part.added", &empty))
+			s.send(s.partEvent("response.content_part.added", &item.Content[0]))
 		}
 	}
 	switch d.Kind {
@@ -127,6 +125,7 @@ func (s *responseStream) close(status string) {
 	if len(s.Output) == 0 || s.last().Status != "in_progress" {
 		return
 	}
+	s.write()
 	item := s.last()
 	item.Status = status
 	if item.Content != nil {
@@ -155,8 +154,6 @@ func (s *responseStream) textEvent(what string, e responseEvent) responseEvent {
 func (s *responseStream) partEvent(kind string, part *outputPart) responseEvent {
 	return responseEvent{Type: kind, OutputIndex: s.index(), ContentIndex: new(int), ItemID: s.last().ID, Part: part}
 }
-
-func (s *responseStream) last() *outputItem { return &s.Output[len(s.Output)-1] }
 
 func (s *responseStream) index() *int {
 	i := len(s.Output) - 1
