@@ -58,15 +58,23 @@ type chatAnswer struct {
 	finish string // why it has ended; "": it has not
 	told   bool   // in a chunk
 
-	deltas []tools.Delta // since the last take, as are ids and scores
+	deltas []answerDelta // since the last take, as are ids and scores
 	ids    []int32
 	scores []chatLogProb
+	spells *speller // gives scores to deltas of content; nil: they are those of the answer
 
 	calls     int // that have begun
 	output    int // tokens
 	reasoning int // tokens before the first of the answer itself
 	thought   bool
 	answering bool
+}
+
+// An answerDelta is a delta with the scores of its tokens, if they are asked for
+// by content.
+type answerDelta struct {
+	tools.Delta
+	scores []chatLogProb
 }
 
 func newChatAnswer(of *chatting, index int, p tools.Parser) *chatAnswer {
@@ -83,7 +91,10 @@ func (a *chatAnswer) add(t *engine.Token) {
 	if a.of.ReturnTokenIDs {
 		a.ids = append(a.ids, t.ID)
 	}
-	if a.of.LogProbs {
+	switch {
+	case a.spells != nil:
+		a.spells.add(t.Text, a.of.chatLogProb(t), a.of.hidden(t))
+	case a.of.LogProbs:
 		a.scores = append(a.scores, a.of.chatLogProb(t))
 	}
 	a.take(a.parser.Write(t.Text))
@@ -123,7 +134,11 @@ func (a *chatAnswer) take(deltas []tools.Delta) {
 				a.finish = "tool_calls"
 			}
 		}
-		a.deltas = append(a.deltas, d)
+		told := answerDelta{Delta: d}
+		if a.spells != nil {
+			told.scores = a.spells.tell(d)
+		}
+		a.deltas = append(a.deltas, told)
 	}
 	if a.thought && !a.answering {
 		a.reasoning = a.output

@@ -60,7 +60,7 @@ func (a *chatAnswer) chunks() []chatChunkChoice {
 }
 
 // add takes the deltas that go into one chunk and returns how many.
-func (c *chatDelta) add(deltas []tools.Delta) int {
+func (c *chatDelta) add(deltas []answerDelta) int {
 	var b strings.Builder
 	first := deltas[0]
 	n := 0
