@@ -24,8 +24,8 @@ func TestAccessLog(t *testing.T) {
 	var line struct {
 		ID, Method, Route, Key, Finish string
 		Status                         int
-		Prompt                         int `json:"prompt_tokens"`
-		Output                         int `json:"output_tokens"`
+		Prompt                         int      `json:"prompt_tokens"`
+		Output                         int      `json:"output_tokens"`
 		Queue                          *float64 `json:"queue_ms"`
 		TTFT                           float64  `json:"ttft_ms"`
 		E2E                            float64  `json:"e2e_ms"`
