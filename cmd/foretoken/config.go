@@ -59,7 +59,10 @@ func readConfig(path string, flags map[string]*kong.Flag) (map[*kong.Flag]any, e
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		node := file[key]
 		flag := flags[strings.ReplaceAll(key, "_", "-")]
-		if flag == nil || flag.Name == "config" || flag.Name == "help" {
+		if flag != nil && (flag.Name == "config" || flag.Name == "help") {
+			return nil, fmt.Errorf("%s: line %d: %s cannot be set in a file", path, node.Line, key)
+		}
+		if flag == nil {
 			err := fmt.Errorf("%s: line %d: no flag is named %q", path, node.Line, key)
 			if near := nearest(key, slices.Sorted(maps.Keys(flags))); near != "" {
 				err = fmt.Errorf("%w, did you mean %s?", err, near)

@@ -56,7 +56,7 @@ func (c *serveCmd) BeforeResolve(k *kongContext) error { return resolveConfig(k)
 
 // Validate is called by kong.
 func (c *serveCmd) Validate() error {
-	return cmp.Or(c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.engineFlags.Validate())
+	return cmp.Or(c.serveFlags.Validate(), c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.cacheFlags.Validate(), c.engineFlags.Validate())
 }
 
 // Run serves until it is told to end.
@@ -78,7 +78,7 @@ func (c *serveCmd) Run(ctx context.Context) error {
 	if c.OTLP != "" {
 		tracer, stop, err := server.NewTracer(ctx, c.OTLP, version(), log)
 		if err != nil {
-			return err
+			return usagef("--otlp-traces-endpoint: %w", err)
 		}
 		o.Tracer = tracer
 		defer func() {

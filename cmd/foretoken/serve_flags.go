@@ -31,6 +31,14 @@ type serveFlags struct {
 	Config          string       `placeholder:"FILE" help:"Flags as keys of a YAML file."`
 }
 
+// Validate is called by kong.
+func (f serveFlags) Validate() error {
+	if f.Port < 0 || f.Port > 1<<16-1 {
+		return fmt.Errorf("--port %d: expected 1 to 65535, or 0 for any that is free", f.Port)
+	}
+	return nil
+}
+
 // keys are those of the command line and of the file.
 func (f *serveFlags) keys() ([]string, error) {
 	keys := f.APIKey
@@ -72,6 +80,25 @@ func (f templateFile) read() (string, error) {
 	return string(data), err
 }
 
+// A countFlag is a number on the command line of which there may be up to maxCount;
+// 0 is the default.
+type countFlag struct {
+	name string
+	n    int
+}
+
+const maxCount = 1 << 30
+
+// checkCounts names the first that cannot be.
+func checkCounts(counts ...countFlag) error {
+	for _, c := range counts {
+		if c.n < 0 || c.n > maxCount {
+			return fmt.Errorf("--%s %d: expected 1 to %d, or 0 for the default", c.name, c.n, maxCount)
+		}
+	}
+	return nil
+}
+
 // limitFlags bound what a client can ask for.
 type limitFlags struct {
 	MaxRequestBytes       byteCount     `group:"limits" placeholder:"SIZE" help:"Of a request, by default 16MiB."`
@@ -87,15 +114,10 @@ type limitFlags struct {
 
 // Validate is called by kong.
 func (f limitFlags) Validate() error {
-	for _, l := range []struct {
-		name string
-		n    int
-	}{
-		{"max-prompt-tokens", f.MaxPromptTokens}, {"max-output-tokens", f.MaxOutputTokens}, {"max-concurrent-requests", f.MaxConcurrentRequests},
-	} {
-		if l.n < 0 {
-			return fmt.Errorf("--%s %d: expected 1 or more, or 0 for the default", l.name, l.n)
-		}
+	if err := checkCounts(
+		countFlag{"max-prompt-tokens", f.MaxPromptTokens}, countFlag{"max-output-tokens", f.MaxOutputTokens}, countFlag{"max-concurrent-requests", f.MaxConcurrentRequests},
+	); err != nil {
+		return err
 	}
 	for _, l := range []struct {
 		name string
@@ -136,7 +158,18 @@ type scheduleFlags struct {
 
 // Validate is called by kong.
 func (f scheduleFlags) Validate() error {
-	if !(f.ITLTargetMS >= 0 && f.ITLTargetMS <= 3600e3) {
+	if err := checkCounts(
+		countFlag{"max-num-seqs", f.MaxNumSeqs}, countFlag{"max-queued-requests", f.MaxQueuedRequests}, countFlag{"max-num-batched-tokens", f.MaxNumBatchedTokens},
+		countFlag{"chunked-prefill-size", f.ChunkedPrefillSize}, countFlag{"max-partial-prompts", f.MaxPartialPrompts},
+	); err != nil {
+		return err
+	}
+	switch step := f.MaxNumBatchedTokens; {
+	case step > 0 && f.ChunkedPrefillSize > step:
+		return fmt.Errorf("--chunked-prefill-size %d: expected at most the %d of --max-num-batched-tokens", f.ChunkedPrefillSize, step)
+	case !(f.ScheduleConservativeness > 0 && f.ScheduleConservativeness <= 100):
+		return fmt.Errorf("--schedule-conservativeness %v: expected above 0 and at most 100", f.ScheduleConservativeness)
+	case !(f.ITLTargetMS >= 0 && f.ITLTargetMS <= 3600e3):
 		return fmt.Errorf("--itl-target-ms %v: expected 0 to 3600000", f.ITLTargetMS)
 	}
 	return nil
@@ -155,8 +188,11 @@ type cacheFlags struct {
 	PageSize            int       `group:"cache" placeholder:"N" aliases:"block-size" help:"Tokens that share together, by default the fewest that the model allows."`
 	EnablePrefixCaching bool      `group:"cache" default:"true" negatable:"" help:"Compute beginnings that prompts have in common once, as by default."`
 	RadixEvictionPolicy string    `group:"cache" placeholder:"NAME" default:"lru" enum:"lru,lfu,fifo" help:"Which prefix makes room: lru, unused for the longest time and the default; lfu, used least often; fifo, the oldest."`
-	PrefixCacheDir      string    `group:"cache" placeholder:"DIR" help:"Where prefixes are kept between runs, by default nowhere."`
+	PrefixCacheDir      string    `group:"cache" placeholder:"DIR" help:"Where prefixes are kept between runs, by default nowhere: for each model, and each way to run it, in a file, of which the eight that were saved last stay."`
 }
+
+// Validate is called by kong.
+func (f cacheFlags) Validate() error { return checkCounts(countFlag{"page-size", f.PageSize}) }
 
 func (f cacheFlags) set(o *engine.Options) {
 	o.KVCacheMemory, o.PageSize, o.NoPrefixCache = f.KVCacheMemory.bytes, f.PageSize, !f.EnablePrefixCaching

@@ -126,6 +126,9 @@ func (b *inbox) close() {
 	b.closed = true
 }
 
+// MaxQueued is how many requests may wait; 0: any number.
+func (e *Engine) MaxQueued() int { return e.maxQueued }
+
 // exclusive runs f on the loop's goroutine, between steps.
 func (e *Engine) exclusive(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)

@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
 
 	"github.com/foretoken/foretoken/internal/kernel"
 )
@@ -27,7 +30,15 @@ func (e *Engine) restorePrefixes(o Options) error {
 	if err != nil {
 		return fmt.Errorf("prefix-cache-dir: %w", err)
 	}
-	e.saveTo = func() error { return e.tree.Save(o.PrefixCacheDir, digest) }
+	e.saveTo = func() error {
+		if err := e.tree.Save(o.PrefixCacheDir, digest); err != nil {
+			return err
+		}
+		if err := prunePrefixes(o.PrefixCacheDir, time.Now()); err != nil {
+			e.log.Warn("old prefix caches are not removed", "error", err)
+		}
+		return nil
+	}
 	tokens, err := e.tree.Restore(o.PrefixCacheDir, digest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -37,6 +48,49 @@ func (e *Engine) restorePrefixes(o Options) error {
 		e.log.Info("prefix cache restored", "tokens", tokens)
 	}
 	return nil
+}
+
+const (
+	keptPrefixes  = 8         // files in a directory
+	unfinishedFor = time.Hour // without a write: who wrote it is gone
+)
+
+// savedPrefixes are the names of the files that kvcache.Tree.Save makes: a hash,
+// and while a file is written some digits behind it.
+var savedPrefixes = regexp.MustCompile(`^[0-9a-f]{24}\.prefixes(\.[0-9]+)?$`)
+
+// prunePrefixes removes what was saved for other models and options, but for
+// the newest files, and what was left unfinished. Every model, and every way to
+// run it, has a file of up to the cache's size: without an end to them they fill
+// the disk. Files of other names are not ours.
+func prunePrefixes(dir string, now time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var saved []fs.FileInfo
+	var failed []error
+	remove := func(f fs.FileInfo) {
+		if err := os.Remove(filepath.Join(dir, f.Name())); !errors.Is(err, fs.ErrNotExist) { // another engine may have done it
+			failed = append(failed, err)
+		}
+	}
+	for _, entry := range entries {
+		name := savedPrefixes.FindStringSubmatch(entry.Name())
+		info, err := entry.Info()
+		switch {
+		case name == nil || err != nil || !info.Mode().IsRegular():
+		case name[1] == "":
+			saved = append(saved, info)
+		case now.Sub(info.ModTime()) > unfinishedFor:
+			remove(info)
+		}
+	}
+	slices.SortFunc(saved, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, f := range saved[min(len(saved), keptPrefixes):] {
+		remove(f)
+	}
+	return errors.Join(failed...)
 }
 
 // digest stands for all that cached bits depend on and the cache does not know:

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/testmodel"
@@ -198,6 +201,57 @@ func TestPrefixCacheDir(t *testing.T) {
 	}
 	if n, got := run(Options{}); n != 0 || !slices.Equal(got, want) {
 		t.Errorf("after damage: %d cached, %v; want 0, %v", n, got, want)
+	}
+}
+
+// Of what was saved for other models the newest is kept, and nothing that is not
+// an engine's is touched.
+func TestPrefixCacheDirIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	name := func(i int) string { return fmt.Sprintf("%024x.prefixes", i) }
+	write := func(name string, age time.Duration) {
+		path, at := filepath.Join(dir, name), time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	for i := range keptPrefixes + 3 {
+		write(name(i), time.Duration(i+1)*24*time.Hour)
+		if i < keptPrefixes-1 {
+			want = append(want, name(i))
+		}
+	}
+	write(name(1)+".123", 2*time.Hour)    // of an engine that was killed
+	write(name(1)+".456", 59*time.Minute) // of one that may still write
+	others := []string{"notes.prefixes", "x" + name(1), name(1) + ".bak", name(1) + ".123.gz"}
+	for _, other := range others {
+		write(other, 9999*time.Hour)
+	}
+	if err := os.Mkdir(filepath.Join(dir, name(99)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want = append(append(want, name(1)+".456", name(99)), others...)
+
+	e := open(t, "llama", Options{Threads: 1, PrefixCacheDir: dir})
+	generate(t, e, Request{Prompt: prompt(2, 100), Params: greedy(1)})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Size() > 0 && !entry.IsDir() && savedPrefixes.MatchString(entry.Name()) {
+			continue // the engine's own
+		}
+		got = append(got, entry.Name())
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" || len(entries) != len(want)+1 {
+		t.Errorf("files (-want +got), and the engine's own:\n%s", diff)
 	}
 }
 

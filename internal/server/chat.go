@@ -211,7 +211,7 @@ func (s *Server) chat(r *http.Request, q *chatRequest) (*chatting, error) {
 	c.all, err = s.submit(r, &q.samplingFields, engine.Request{
 		Params: p, Choices: q.choices(), ScorePrompt: q.PromptLogProbs != nil,
 		KeepSpecial: q.keepsSpecial() || s.needsSpecial(len(offered) > 0),
-	}, [][]int32{ids})
+	}, "messages", [][]int32{ids})
 	if err != nil {
 		return nil, err
 	}

@@ -58,15 +58,23 @@ type chatAnswer struct {
 	finish string // why it has ended; "": it has not
 	told   bool   // in a chunk
 
-	deltas []tools.Delta // since the last take, as are ids and scores
+	deltas []answerDelta // since the last take, as are ids and scores
 	ids    []int32
 	scores []chatLogProb
+	spells *speller // gives scores to deltas of content; nil: they are those of the answer
 
 	calls     int // that have begun
 	output    int // tokens
 	reasoning int // tokens before the first of the answer itself
 	thought   bool
 	answering bool
+}
+
+// An answerDelta is a delta with the scores of its tokens, if they are asked for
+// by content.
+type answerDelta struct {
+	tools.Delta
+	scores []chatLogProb
 }
 
 func newChatAnswer(of *chatting, index int, p tools.Parser) *chatAnswer {
@@ -83,7 +91,10 @@ func (a *chatAnswer) add(t *engine.Token) {
 	if a.of.ReturnTokenIDs {
 		a.ids = append(a.ids, t.ID)
 	}
-	if a.of.LogProbs {
+	switch {
+	case a.spells != nil:
+		a.spells.add(t.Text, a.of.chatLogProb(t), a.of.hidden(t))
+	case a.of.LogProbs:
 		a.scores = append(a.scores, a.of.chatLogProb(t))
 	}
 	a.take(a.parser.Write(t.Text))
@@ -123,7 +134,11 @@ func (a *chatAnswer) take(deltas []tools.Delta) {
 				a.finish = "tool_calls"
 			}
 		}
-		a.deltas = append(a.deltas, d)
+		told := answerDelta{Delta: d}
+		if a.spells != nil {
+			told.scores = a.spells.tell(d)
+		}
+		a.deltas = append(a.deltas, told)
 	}
 	if a.thought && !a.answering {
 		a.reasoning = a.output
@@ -146,6 +161,7 @@ func (a *chatAnswer) logProbs() *chatLogProbs {
 func (a *chatAnswer) choice() chatChoice {
 	m := chatMessage{Role: "assistant"}
 	var content, reasoning strings.Builder
+	var arguments []*strings.Builder // of each call
 	for _, d := range a.deltas {
 		switch d.Kind {
 		case tools.Reasoning:
@@ -154,9 +170,13 @@ func (a *chatAnswer) choice() chatChoice {
 			content.WriteString(d.Text)
 		case tools.CallName:
 			m.ToolCalls = append(m.ToolCalls, toolCall{ID: d.ID, Type: "function", Function: functionCall{Name: d.Text}})
+			arguments = append(arguments, new(strings.Builder))
 		case tools.CallArguments:
-			m.ToolCalls[d.Call].Function.Arguments += d.Text
+			arguments[d.Call].WriteString(d.Text)
 		}
+	}
+	for i, text := range arguments {
+		m.ToolCalls[i].Function.Arguments = text.String()
 	}
 	m.ReasoningContent = reasoning.String()
 	if text := content.String(); text != "" || len(m.ToolCalls) == 0 {

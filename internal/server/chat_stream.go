@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/chat/tools"
 )
@@ -59,17 +60,18 @@ func (a *chatAnswer) chunks() []chatChunkChoice {
 }
 
 // add takes the deltas that go into one chunk and returns how many.
-func (c *chatDelta) add(deltas []tools.Delta) int {
-	var text string
+func (c *chatDelta) add(deltas []answerDelta) int {
+	var b strings.Builder
 	first := deltas[0]
 	n := 0
 	for _, d := range deltas {
 		if d.Kind != first.Kind || d.Call != first.Call || first.Kind == tools.CallName && n > 0 {
 			break
 		}
-		text += d.Text
+		b.WriteString(d.Text)
 		n++
 	}
+	text := b.String()
 	switch first.Kind {
 	case tools.Reasoning:
 		c.ReasoningContent = text

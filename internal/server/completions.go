@@ -123,7 +123,7 @@ func (s *Server) complete(r *http.Request) (*completing, error) {
 	c.all, err = s.submit(r, &q.samplingFields, engine.Request{
 		Params: p, KeepSpecial: q.keepsSpecial(), Choices: c.drawn, PromptOnly: maxTokens == 0,
 		ScorePrompt: q.PromptLogProbs != nil || q.Echo && q.LogProbs != nil,
-	}, prompts)
+	}, "prompt", prompts)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/foretoken/foretoken/internal/engine"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
@@ -376,5 +377,20 @@ func TestLongPromptHasOpenAIsCode(t *testing.T) {
 	_, text := a.post(t, completionsPath, merge(hello, object{"prompt": make([]int, 513)}))
 	if !strings.Contains(text, `"code":"context_length_exceeded"`) {
 		t.Error(text)
+	}
+}
+
+// A list of more prompts than may wait would be refused for ever: it is said to
+// be too long, and not that there is no room at the moment.
+func TestMorePromptsThanMayWait(t *testing.T) {
+	a := serveEngine(t, openEngine(t, testmodel.Safetensors(t, testmodel.Family("llama")), engine.Options{MaxQueued: 2}), Options{})
+	for path, field := range map[string]string{completionsPath: "prompt", "/v1/embeddings": "input"} {
+		status, text := a.post(t, path, object{field: []string{"a", "b", "c"}})
+		if e := refusal(t, text); status != http.StatusBadRequest || e.Param != field || !strings.Contains(e.Message, "3 prompts: expected at most 2") {
+			t.Errorf("%s, three prompts: %d %s", path, status, text)
+		}
+		if status, text := a.post(t, path, object{field: []string{"a", "b"}}); status != http.StatusOK {
+			t.Errorf("%s, two prompts: %d %s", path, status, text)
+		}
 	}
 }

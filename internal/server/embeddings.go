@@ -65,7 +65,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	}
 	all, err := s.submit(r, &samplingFields{Priority: q.Priority}, engine.Request{
 		Params: sample.Default(), PromptOnly: true, Pooling: s.pooling(),
-	}, prompts)
+	}, "input", prompts)
 	if err != nil {
 		return err
 	}

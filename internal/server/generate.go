@@ -20,11 +20,15 @@ import (
 // generations are the generations of one HTTP request, one for each prompt.
 type generations []*generation
 
-// submit queues a request for each prompt. All or none are accepted.
-func (s *Server) submit(r *http.Request, f *samplingFields, q engine.Request, prompts [][]int32) (generations, error) {
+// submit queues a request for each prompt, which came in field. All or none are
+// accepted.
+func (s *Server) submit(r *http.Request, f *samplingFields, q engine.Request, field string, prompts [][]int32) (generations, error) {
 	choices := max(q.Choices, 1)
 	if n := choices * len(prompts); n > maxPrompts {
 		return nil, badRequest("n", "%d prompts with %d choices each: expected at most %d answers", len(prompts), choices, maxPrompts)
+	}
+	if most := s.engine.MaxQueued(); most > 0 && len(prompts) > most { // it would never find room
+		return nil, badRequest(field, "%s has %d prompts: expected at most %d, as many as this server lets wait", field, len(prompts), most)
 	}
 	if err := s.limitOutput(&q, len(prompts)); err != nil {
 		return nil, err

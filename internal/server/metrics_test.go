@@ -19,20 +19,24 @@ func TestAccessLog(t *testing.T) {
 		APIKeys: []string{"secret"},
 	})
 	auth := []string{"Authorization", "Bearer secret", "X-Request-Id", "mine"}
+	asked := time.Now()
 	a.send(t, "POST", "/v1/completions", `{"prompt": [3, 4, 5], "max_tokens": 4, "ignore_eos": true, "n": 2}`, auth...)
 	var line struct {
 		ID, Method, Route, Key, Finish string
 		Status                         int
-		Prompt                         int `json:"prompt_tokens"`
-		Output                         int `json:"output_tokens"`
-		TTFT, E2E                      time.Duration
+		Prompt                         int      `json:"prompt_tokens"`
+		Output                         int      `json:"output_tokens"`
+		Queue                          *float64 `json:"queue_ms"`
+		TTFT                           float64  `json:"ttft_ms"`
+		E2E                            float64  `json:"e2e_ms"`
 	}
 	text := <-lines
+	took := float64(time.Since(asked)) / 1e6
 	if err := json.Unmarshal(text, &line); err != nil {
 		t.Fatal(err)
 	}
 	if line.ID != "mine" || line.Method != "POST" || line.Route != "/v1/completions" || line.Key != "key 1" || line.Finish != "length" ||
-		line.Status != 200 || line.Prompt != 3 || line.Output != 8 || line.TTFT <= 0 || line.E2E < line.TTFT {
+		line.Status != 200 || line.Prompt != 3 || line.Output != 8 || line.Queue == nil || line.TTFT <= 0 || line.E2E < line.TTFT || line.E2E > took {
 		t.Errorf("the line is %s", text)
 	}
 	if bytes.Contains(text, []byte("secret")) {

@@ -65,6 +65,11 @@ func TestRefusals(t *testing.T) {
 		code, message            string
 	}{
 		{name: "nothing there", method: "GET", path: "/v1/nothing?key=1", status: 404, code: "not_found", message: `nothing at "/v1/nothing"`},
+		{name: "a slash too many", method: "POST", path: "//v1/completions", body: "{}", status: 404, code: "not_found", message: `nothing at "//v1/completions"`},
+		{name: "slashes alone", method: "GET", path: "//", status: 404, code: "not_found", message: `nothing at "//"`},
+		{name: "a slash within", method: "GET", path: "/v1//models?key=1", status: 404, code: "not_found", message: `nothing at "/v1//models"`},
+		{name: "a way up", method: "GET", path: "/v1/../health", status: 404, code: "not_found", message: `nothing at "/v1/../health"`},
+		{name: "a slash behind", method: "GET", path: "/health/", status: 404, code: "not_found", message: `nothing at "/health/"`},
 		{name: "a model without a name", method: "GET", path: "/v1/models/", header: []string{"Authorization", bearer}, status: 404, code: "not_found", message: `nothing at "/v1/models/"`},
 		{name: "other method", method: "GET", path: "/v1/completions", status: 405, code: "method_not_allowed", message: `"GET" is no method of this address, expected POST`},
 		{name: "no key", method: "POST", path: "/v1/completions", body: "{}", status: 401, code: "invalid_api_key", message: "Authorization: Bearer KEY"},
@@ -87,6 +92,9 @@ func TestRefusals(t *testing.T) {
 			}
 			if got := r.Header.Get("Content-Type"); got != "application/json" {
 				t.Errorf("Content-Type %q", got)
+			}
+			if r.Header.Get("X-Request-Id") == "" && test.status != http.StatusForbidden {
+				t.Error("the answer has no X-Request-Id")
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func (s *Server) finished(in *request, out *response, err error) {
 	}
 	attrs := []slog.Attr{
 		slog.String("id", in.id), slog.String("method", in.method), slog.String("route", in.route),
-		slog.Int("status", status), slog.Duration("e2e", took),
+		slog.Int("status", status), milliseconds("e2e_ms", took),
 	}
 	if in.key != "" {
 		attrs = append(attrs, slog.String("key", in.key))
@@ -98,10 +98,16 @@ func (s *Server) finished(in *request, out *response, err error) {
 	if len(in.generations) > 0 {
 		attrs = append(attrs,
 			slog.Int("prompt_tokens", t.prompt), slog.Int("cached_tokens", t.cached), slog.Int("output_tokens", t.output),
-			slog.Duration("queue", t.queue), slog.Duration("ttft", t.first), slog.String("finish", t.finish))
+			milliseconds("queue_ms", t.queue), milliseconds("ttft_ms", t.first), slog.String("finish", t.finish))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
 	s.Log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// milliseconds is a time as programs that read logs can add it up, to the
+// microsecond: slog's JSON has nanoseconds, its text a unit that changes.
+func milliseconds(name string, d time.Duration) slog.Attr {
+	return slog.Float64(name, float64(d.Microseconds())/1e3)
 }

@@ -26,6 +26,8 @@ type responseRequest struct {
 	ToolChoice      toolChoice      `json:"tool_choice"`
 	ParallelCalls   *bool           `json:"parallel_tool_calls"`
 	Truncation      truncationField `json:"truncation"`
+	Include         includeField    `json:"include"`
+	TopLogProbs     *int            `json:"top_logprobs"`
 	Kwargs          *value.Object   `json:"chat_template_kwargs"`
 }
 
@@ -38,6 +40,27 @@ func (q *responseRequest) check() error {
 		return badRequest("input", "input is missing or empty")
 	case q.MaxOutputTokens != nil && *q.MaxOutputTokens < 1:
 		return badRequest("max_output_tokens", "max_output_tokens is %d, expected 1 or more", *q.MaxOutputTokens)
+	case q.TopLogProbs != nil && *q.TopLogProbs > 0 && !bool(q.Include):
+		return badRequest("top_logprobs", "top_logprobs without include: [%q]", includeLogProbs)
+	}
+	return checkTop("top_logprobs", q.TopLogProbs)
+}
+
+// includeField says whether the response is to have log-probabilities.
+type includeField bool
+
+const includeLogProbs = "message.output_text.logprobs"
+
+func (f *includeField) read(path string, v value.Value) error {
+	l, ok := v.(*value.List)
+	if !ok {
+		return badRequest(path, "%s is %s, expected a list", path, kindOf(v))
+	}
+	for i, item := range l.Items {
+		if item != includeLogProbs {
+			return badRequest(path, "%s[%d] is %s: of what this server answers there is nothing to include but %s", path, i, kindOf(item), includeLogProbs)
+		}
+		*f = true
 	}
 	return nil
 }
@@ -185,6 +208,7 @@ type responseBody struct {
 	Store             bool           `json:"store"`
 	ToolChoice        string         `json:"tool_choice"`
 	Tools             []chat.Value   `json:"tools"`
+	TopLogProbs       int            `json:"top_logprobs"`
 	Truncation        string         `json:"truncation"`
 	Usage             *responseUsage `json:"usage"`
 }
@@ -208,9 +232,10 @@ type outputItem struct {
 
 // outputPart is the text of an item.
 type outputPart struct {
-	Type        string    `json:"type"` // output_text or reasoning_text
-	Text        string    `json:"text"`
-	Annotations *[]string `json:"annotations,omitempty"` // of output_text: empty
+	Type        string         `json:"type"` // output_text or reasoning_text
+	Text        string         `json:"text"`
+	Annotations *[]string      `json:"annotations,omitempty"` // of output_text: empty
+	LogProbs    *[]chatLogProb `json:"logprobs,omitempty"`    // of output_text, if they are included
 }
 
 type responseUsage struct {
@@ -226,6 +251,7 @@ type responding struct {
 	*chatting
 	responseBody
 	request *responseRequest
+	text    strings.Builder // of the last item, until write
 }
 
 // responses serves POST /v1/responses.
@@ -242,6 +268,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	asked.Messages = append(asked.Messages, q.Input.messages...)
 	asked.Tools, _ = toolFields(q.Tools)
 	asked.ToolChoice, asked.ParallelCalls = q.ToolChoice, q.ParallelCalls
+	asked.LogProbs, asked.TopLogProbs = bool(q.Include), q.TopLogProbs
 	var err error
 	if asked.Kwargs, err = s.kwargs(q.Kwargs, "reasoning.effort", q.Reasoning.Effort, len(asked.offered()) > 0); err != nil {
 		return err
@@ -251,6 +278,9 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer c.all.Close()
+	if q.Include {
+		c.answers[0].spells = new(speller)
+	}
 	a := &responding{chatting: c, request: q}
 	a.responseBody = a.empty(requestID(r.Context()))
 	if q.Stream {
@@ -279,6 +309,7 @@ func (a *responding) empty(id string) responseBody {
 	}
 	_, r.Tools = toolFields(q.Tools)
 	set(&r.ParallelToolCalls, q.ParallelCalls)
+	set(&r.TopLogProbs, q.TopLogProbs)
 	if q.Instructions != "" {
 		r.Instructions = &q.Instructions
 	}
@@ -304,27 +335,49 @@ func (a *responding) begins(d tools.Delta) bool {
 }
 
 // put adds what the model says to the last item, or to the one that it begins.
-func (a *responding) put(d tools.Delta) {
-	if a.begins(d) {
+func (a *responding) put(d answerDelta) {
+	if a.begins(d.Delta) {
+		a.write()
 		item, prefix := outputItem{Type: "message", Role: "assistant", Content: []outputPart{{Type: "output_text", Annotations: &[]string{}}}}, "msg_"
 		switch d.Kind {
 		case tools.Reasoning:
 			item, prefix = outputItem{Type: "reasoning", Summary: &[]string{}, Content: []outputPart{{Type: "reasoning_text"}}}, "rs_"
 		case tools.CallName:
 			item, prefix = outputItem{Type: "function_call", CallID: d.ID, Name: d.Text, Arguments: new("")}, "fc_"
+		case tools.Content:
+			if a.request.Include {
+				item.Content[0].LogProbs = &[]chatLogProb{}
+			}
 		}
 		item.ID = fmt.Sprintf("%s%s_%d", prefix, strings.TrimPrefix(a.ID, "resp_"), len(a.Output))
 		item.Status = "in_progress"
 		a.Output = append(a.Output, item)
 	}
-	item := &a.Output[len(a.Output)-1]
 	switch d.Kind {
-	case tools.Reasoning, tools.Content:
-		item.Content[0].Text += d.Text
-	case tools.CallArguments:
-		*item.Arguments += d.Text
+	case tools.Reasoning, tools.Content, tools.CallArguments:
+		a.text.WriteString(d.Text)
+		if len(d.scores) > 0 {
+			all := a.last().Content[0].LogProbs
+			*all = append(*all, d.scores...)
+		}
 	case tools.CallEnd:
-		item.Status = "completed"
+		a.last().Status = "completed"
+	}
+}
+
+func (a *responding) last() *outputItem { return &a.Output[len(a.Output)-1] }
+
+// write gives the last item the text that has come for it.
+func (a *responding) write() {
+	if a.text.Len() == 0 {
+		return
+	}
+	text := a.text.String()
+	a.text.Reset()
+	if item := a.last(); item.Content != nil {
+		item.Content[0].Text = text
+	} else {
+		item.Arguments = &text
 	}
 }
 
@@ -338,6 +391,7 @@ func (a *responding) outcome() string {
 
 // end completes the response.
 func (a *responding) end() {
+	a.write()
 	if a.Status = a.outcome(); a.Status == "incomplete" {
 		a.IncompleteDetails = &incomplete{"max_output_tokens"}
 	}

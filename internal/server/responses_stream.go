@@ -9,21 +9,21 @@ import (
 // responseEvent is an event of a streamed response; which fields it has depends
 // on its type.
 type responseEvent struct {
-	Type           string        `json:"type"`
-	SequenceNumber int           `json:"sequence_number"` // from 0
-	Response       *responseBody `json:"response,omitempty"`
-	OutputIndex    *int          `json:"output_index,omitempty"`
-	ContentIndex   *int          `json:"content_index,omitempty"`
-	ItemID         string        `json:"item_id,omitempty"`
-	Item           *outputItem   `json:"item,omitempty"`
-	Part           *outputPart   `json:"part,omitempty"`
-	Delta          string        `json:"delta,omitempty"`
-	Text           *string       `json:"text,omitempty"`
-	LogProbs       *[]string     `json:"logprobs,omitempty"` // of output_text: empty
-	Name           string        `json:"name,omitempty"`     // of function_call_arguments.done, as are
-	Arguments      *string       `json:"arguments,omitempty"`
-	Message        string        `json:"message,omitempty"` // of error
-	Code           *string       `json:"code,omitempty"`
+	Type           string         `json:"type"`
+	SequenceNumber int            `json:"sequence_number"` // from 0
+	Response       *responseBody  `json:"response,omitempty"`
+	OutputIndex    *int           `json:"output_index,omitempty"`
+	ContentIndex   *int           `json:"content_index,omitempty"`
+	ItemID         string         `json:"item_id,omitempty"`
+	Item           *outputItem    `json:"item,omitempty"`
+	Part           *outputPart    `json:"part,omitempty"`
+	Delta          string         `json:"delta,omitempty"`
+	Text           *string        `json:"text,omitempty"`
+	LogProbs       *[]chatLogProb `json:"logprobs,omitempty"` // of output_text: empty, unless they are included
+	Name           string         `json:"name,omitempty"`     // of function_call_arguments.done, as are
+	Arguments      *string        `json:"arguments,omitempty"`
+	Message        string         `json:"message,omitempty"` // of error
+	Code           *string        `json:"code,omitempty"`
 }
 
 // A responseStream numbers events.
@@ -95,8 +95,8 @@ func (s *responseStream) add(b batch) {
 	}
 }
 
-func (s *responseStream) delta(d tools.Delta) {
-	began := s.begins(d)
+func (s *responseStream) delta(d answerDelta) {
+	began := s.begins(d.Delta)
 	if began || d.Kind == tools.CallEnd {
 		s.close("completed")
 	}
@@ -109,14 +109,16 @@ func (s *responseStream) delta(d tools.Delta) {
 		}
 		s.send(responseEvent{Type: "response.output_item.added", OutputIndex: s.index(), Item: &bare})
 		if item.Content != nil {
-			empty := item.Content[0]
-			empty.Text = ""
-			s.send(s.partEvent("response.content_part.added", &empty))
+			part := item.Content[0]
+			if part.LogProbs != nil {
+				part.LogProbs = &[]chatLogProb{}
+			}
+			s.send(s.partEvent("response.content_part.added", &part))
 		}
 	}
 	switch d.Kind {
 	case tools.Reasoning, tools.Content:
-		s.send(s.textEvent("delta", responseEvent{Delta: d.Text}))
+		s.send(s.textEvent("delta", d.scores, responseEvent{Delta: d.Text}))
 	case tools.CallArguments:
 		s.send(responseEvent{Type: "response.function_call_arguments.delta", OutputIndex: s.index(), ItemID: item.ID, Delta: d.Text})
 	}
@@ -127,11 +129,14 @@ func (s *responseStream) close(status string) {
 	if len(s.Output) == 0 || s.last().Status != "in_progress" {
 		return
 	}
+	s.write()
 	item := s.last()
 	item.Status = status
 	if item.Content != nil {
 		part := &item.Content[0]
-		s.send(s.textEvent("done", responseEvent{Text: &part.Text}))
+		var scores []chatLogProb
+		set(&scores, part.LogProbs)
+		s.send(s.textEvent("done", scores, responseEvent{Text: &part.Text}))
 		s.send(s.partEvent("response.content_part.done", part))
 	} else {
 		s.send(responseEvent{
@@ -141,13 +146,14 @@ func (s *responseStream) close(status string) {
 	s.send(responseEvent{Type: "response.output_item.done", OutputIndex: s.index(), Item: item})
 }
 
-// textEvent is e about the text of the last item.
-func (s *responseStream) textEvent(what string, e responseEvent) responseEvent {
+// textEvent is e about the text of the last item, and the scores of its tokens.
+func (s *responseStream) textEvent(what string, scores []chatLogProb, e responseEvent) responseEvent {
 	item := s.last()
 	part := item.Content[0].Type
 	e.Type, e.OutputIndex, e.ContentIndex, e.ItemID = "response."+part+"."+what, s.index(), new(int), item.ID
 	if part == "output_text" {
-		e.LogProbs = &[]string{}
+		scores = append([]chatLogProb{}, scores...) // none is no null
+		e.LogProbs = &scores
 	}
 	return e
 }
@@ -155,8 +161,6 @@ func (s *responseStream) textEvent(what string, e responseEvent) responseEvent {
 func (s *responseStream) partEvent(kind string, part *outputPart) responseEvent {
 	return responseEvent{Type: kind, OutputIndex: s.index(), ContentIndex: new(int), ItemID: s.last().ID, Part: part}
 }
-
-func (s *responseStream) last() *outputItem { return &s.Output[len(s.Output)-1] }
 
 func (s *responseStream) index() *int {
 	i := len(s.Output) - 1

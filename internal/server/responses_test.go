@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/foretoken/foretoken/internal/chat/tools"
 	"github.com/foretoken/foretoken/internal/engine"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
@@ -77,6 +78,93 @@ func TestResponses(t *testing.T) {
 				t.Errorf("the last event's response: %s", diff)
 			}
 		})
+	}
+}
+
+// Where they are included, a text has the scores that a chat has of its tokens,
+// and none of those that are reasoning or calls; a stream has them with the text.
+func TestResponseLogProbs(t *testing.T) {
+	a := serveAt(t, testmodel.Scripted(t, thinkAndCall...), Options{})
+	function := merge(weather["function"].(object), object{"type": "function"})
+	chat := ask[chatCompletion](t, a, chatPath, merge(sayHello, object{"tools": []object{weather}, "logprobs": true, "top_logprobs": 2})).Choices[0].LogProbs.Content
+	want := chat[5:6]
+	if want[0].Token != thinkAndCall[5] || len(want[0].TopLogProbs) != 2 {
+		t.Fatalf("the chat has %+v", chat)
+	}
+	q := object{"temperature": 0, "input": "hello", "tools": []object{function}, "include": []string{includeLogProbs}, "top_logprobs": 2}
+	got := ask[responseBody](t, a, responsesPath, q)
+	if diff := cmp.Diff(want, *got.Output[1].Content[0].LogProbs); diff != "" || got.Output[0].Content[0].LogProbs != nil || got.TopLogProbs != 2 {
+		t.Errorf("%+v, of the text (-chat +response): %s", got, diff)
+	}
+
+	var deltas []chatLogProb
+	events := 0
+	for _, data := range a.events(t, responsesPath, merge(q, object{"stream": true})) {
+		var e responseEvent
+		decodeAnswer(t, data, &e)
+		switch e.Type {
+		case "response.output_text.delta":
+			deltas = append(deltas, *e.LogProbs...)
+		case "response.content_part.added":
+			if p := e.Part; p.Type == "output_text" && (p.LogProbs == nil || len(*p.LogProbs) != 0) {
+				t.Errorf("a part begins with %s", data)
+			}
+		case "response.output_text.done":
+			events++
+			if diff := cmp.Diff(want, *e.LogProbs); diff != "" {
+				t.Errorf("at the end of the text: %s", diff)
+			}
+		case "response.completed":
+			events++
+			if diff := cmp.Diff(want, *e.Response.Output[1].Content[0].LogProbs); diff != "" {
+				t.Errorf("in the last event: %s", diff)
+			}
+		default:
+			if e.LogProbs != nil {
+				t.Errorf("%s has log-probabilities", data)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, deltas); diff != "" || events != 2 {
+		t.Errorf("%d events; streamed: %s", events, diff)
+	}
+
+	// Alternatives come if they are asked for, scores if they are included.
+	delete(q, "top_logprobs")
+	if p := *ask[responseBody](t, a, responsesPath, q).Output[1].Content[0].LogProbs; len(p) != 1 || len(p[0].TopLogProbs) != 0 {
+		t.Errorf("without top_logprobs: %+v", p)
+	}
+	delete(q, "include")
+	if _, text := a.post(t, responsesPath, q); strings.Contains(text, `"logprobs"`) {
+		t.Errorf("without include: %s", text)
+	}
+}
+
+// To put a long answer together takes memory as it is long, and not as its square.
+func TestLongAnswers(t *testing.T) {
+	const pieces = 10000
+	text, call := make([]answerDelta, pieces), make([]answerDelta, pieces)
+	for i := range pieces {
+		text[i].Delta = tools.Delta{Kind: tools.Content, Text: "x"}
+		call[i].Delta = tools.Delta{Kind: tools.CallArguments, Text: "x"}
+	}
+	call[0].Delta = tools.Delta{Kind: tools.CallName, Text: "f"}
+	answer := func(deltas []answerDelta) {
+		a := &responding{request: new(responseRequest)}
+		for _, d := range deltas {
+			a.put(d)
+		}
+		a.write()
+	}
+	for name, f := range map[string]func(){
+		"chat":                    func() { (&chatAnswer{of: &chatting{chatRequest: new(chatRequest)}, deltas: call}).choice() },
+		"chunk":                   func() { new(chatDelta).add(text) },
+		"response":                func() { answer(text) },
+		"arguments in a response": func() { answer(call) },
+	} {
+		if n := testing.AllocsPerRun(1, f); n > 100 {
+			t.Errorf("%s: %v pieces of memory for %d of text", name, n, pieces)
+		}
 	}
 }
 
@@ -218,6 +306,11 @@ func TestResponseRefusals(t *testing.T) {
 		{object{"reasoning": object{"summary": "auto"}}, "reasoning.summary", "no summary"},
 		{object{"max_output_tokens": 0}, "max_output_tokens", "expected 1 or more"},
 		{object{"max_tokens": 5}, "max_tokens", "unknown field"},
+		{object{"include": []string{includeLogProbs, "reasoning.encrypted_content"}}, "include", `include[1] is "reasoning.encrypted_content": of what`},
+		{object{"include": includeLogProbs}, "include", "expected a list"},
+		{object{"top_logprobs": 2}, "top_logprobs", "without include"},
+		{object{"include": []string{includeLogProbs}, "top_logprobs": 21}, "top_logprobs", "expected 0 to 20"},
+		{object{"logprobs": true}, "logprobs", "/v1/responses with include"},
 	} {
 		status, text := a.post(t, responsesPath, merge(object{"input": "hello", "max_output_tokens": 1}, tc.fields))
 		var got struct{ Error errorFields }

@@ -1,6 +1,10 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+	"path"
+	"strings"
+)
 
 // A handler answers a request. An error that it returns before it has written
 // anything becomes the response.
@@ -57,10 +61,27 @@ func (s *Server) mux() http.Handler {
 			}
 		}}))
 	}
-	mux.Handle("/", s.handle(route{pattern: "unknown", handle: func(_ *Server, _ http.ResponseWriter, r *http.Request) error {
+	unknown := s.handle(route{pattern: "unknown", handle: func(_ *Server, _ http.ResponseWriter, r *http.Request) error {
 		return notFound(r)
-	}}))
-	return mux
+	}})
+	mux.Handle("/", unknown)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isClean(r.URL.EscapedPath()) { // the library would send it to another address, past keys, ids and log
+			unknown(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isClean reports whether a path is an address of its own, and not another way
+// to write one.
+func isClean(p string) bool {
+	clean := path.Clean("/" + p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return p == clean
 }
 
 func notFound(r *http.Request) *Error {

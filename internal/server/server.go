@@ -148,7 +148,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.Log.Info("draining: no new requests", "running", s.gate.count())
+	if s.loaded.Load() { // else nothing runs: the model was being loaded, or could not be
+		s.Log.Info("draining: no new requests", "running", s.gate.count())
+	}
 	s.gate.close()
 	hs.SetKeepAlivesEnabled(false) // clients look for another server
 	<-s.gate.empty

@@ -135,6 +135,12 @@ func (s *Server) chatLogProb(t *engine.Token) chatLogProb {
 	return p
 }
 
+// hidden reports whether a token is not in the answer's text, being special.
+func (s *Server) hidden(t *engine.Token) bool {
+	names, err := s.engine.Tokenizer()
+	return err == nil && names.IsSpecial(t.ID) && !strings.HasSuffix(t.Text, s.tokenText(t.ID))
+}
+
 // tokenBytes is a token's UTF-8 as numbers, which JSON can carry also where it
 // is a part of a character.
 func (s *Server) tokenBytes(id int32) []int {

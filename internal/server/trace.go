@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -21,6 +22,10 @@ import (
 // does not take in time are lost, and log has a line. Stop sends what is left,
 // until ctx ends.
 func NewTracer(ctx context.Context, endpoint, version string, log *slog.Logger) (t trace.Tracer, stop func(ctx context.Context) error, err error) {
+	// The library tells the log of what it cannot read, and sends to localhost.
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, nil, fmt.Errorf("traces to %q: expected an address such as http://localhost:4318/v1/traces", endpoint)
+	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces to %s: %w", endpoint, err)

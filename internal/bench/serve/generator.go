@@ -74,8 +74,9 @@ func (g *generator) slots() int {
 // record sends request i and times its answer, which is nil where it failed.
 func (g *generator) record(ctx context.Context, i int, r Request) (record, *answer) {
 	began := func() {}
-	if g.long != nil {
-		began = g.long.token
+	if g.long != nil && i < g.long.first {
+		began = sync.OnceFunc(g.long.runs)
+		defer began() // if it fails before
 	}
 	sent, a, err := g.ask(ctx, drawPrompt, i, r, began)
 	rec := record{due: r.At, sent: sent.Sub(g.start), err: err}

@@ -12,15 +12,16 @@ import (
 // and tells the gaps between chunks during their prefill from the others.
 //
 // It begins when every request that arrived at the start and had a place has a
-// token, and a pause as long as that took has passed. Each prompt is followed by
+// token, or has failed, and a pause as long as that took has passed. Each prompt is followed by
 // a pause as long as its prefill, so that there is as much time with as without.
 type interference struct {
+	first int           // requests that it waits for
 	begun chan struct{} // closed when it begins
 	end   context.CancelFunc
 	ended chan struct{} // closed when no more prompt is sent
 
 	mu            sync.Mutex
-	waiting       int       // requests without a token, before it begins
+	waiting       int       // of the first, those without a token that have not failed
 	began         time.Time // zero: it has not
 	spans         []span    // of prefills, in order
 	ttft          []time.Duration
@@ -34,7 +35,8 @@ type span struct{ from, to time.Time } // to is zero until the prefill has ended
 // interfere begins to watch the load, and to interfere with it when it runs.
 func (g *generator) interfere(ctx context.Context) *interference {
 	ctx, cancel := context.WithCancel(ctx)
-	n := &interference{begun: make(chan struct{}), ended: make(chan struct{}), end: cancel, waiting: g.atStart()}
+	first := g.atStart()
+	n := &interference{first: first, waiting: first, begun: make(chan struct{}), ended: make(chan struct{}), end: cancel}
 	go func() {
 		defer close(n.ended)
 		select {
@@ -61,8 +63,9 @@ func (g *generator) atStart() int {
 	return min(later, g.slots())
 }
 
-// token is called when a request of the load has its first token.
-func (n *interference) token() {
+// runs is called when one of the first requests has its first token, or has
+// failed without one.
+func (n *interference) runs() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting--; n.waiting == 0 {

@@ -107,6 +107,47 @@ func TestInterference(t *testing.T) {
 	}
 }
 
+// A request of the start that fails without a token is not waited for, nor is
+// the one that takes its place.
+func TestInterferenceBesideAFailure(t *testing.T) {
+	for _, requests := range []int{2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(t, func(w *writer, i int, r asked) {
+				switch {
+				case r.MaxTokens == 1: // a long prompt
+					w.wait(time.Hour)
+				case i == 0:
+					w.wait(50 * step)
+					w.WriteHeader(500)
+				default:
+					w.wait(105 * step)
+					w.text("a")
+					for range 30 {
+						w.wait(10 * step)
+						w.text("b")
+					}
+					w.end(5, 31)
+				}
+			})
+			o := options(start(t, s))
+			o.Requests, o.Concurrency, o.Output, o.Interfere = requests, 2, Range{31, 31}, 50
+			got, err := Run(t.Context(), o)
+			if err != nil || got.Completed != requests-1 || got.Failed != 1 {
+				t.Fatalf("%+v, %v; want one of %d to fail", got, err, requests)
+			}
+			var sent []time.Duration
+			for _, r := range s.asked {
+				if r.MaxTokens == 1 {
+					sent = append(sent, r.At)
+				}
+			}
+			if diff := cmp.Diff([]time.Duration{210 * step}, sent); diff != "" {
+				t.Errorf("%d requests: long prompts came at (-want +got):\n%s", requests, diff)
+			}
+		})
+	}
+}
+
 // Long prompts wait for all requests that came at the start and had a place,
 // and for none that come by a clock.
 func TestInterferenceBegins(t *testing.T) {
