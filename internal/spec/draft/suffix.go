@@ -23,9 +23,9 @@ const (
 	// a token costs as many steps at most.
 	suffixDepth = 32
 	// suffixPiece is how many tokens one Propose takes in, of all sequences
-	// together, and how many of an output are: a millisecond or two. A long prompt
+	// together, and how many of an output are: some two milliseconds. A long prompt
 	// is taken in by several.
-	suffixPiece = 4 << 10
+	suffixPiece = 2 << 10
 )
 
 // Suffix drafts what most often followed the end of the text, there and in
