@@ -33,8 +33,8 @@ func propose(t *testing.T, d Drafter, asks ...Ask) {
 		if err := a.Draft.Check(anyVocab); err != nil {
 			t.Fatal(err)
 		}
-		if a.Draft.Len() > min(a.Depth, a.Nodes) {
-			t.Fatalf("a draft of %d tokens, expected at most %d", a.Draft.Len(), min(a.Depth, a.Nodes))
+		if deepest := int(slices.Max(a.Draft.Depths([]int32{0}))); a.Draft.Len() > a.Nodes || deepest > a.Depth {
+			t.Fatalf("a draft of %d tokens, %d deep, expected at most %d and %d", a.Draft.Len(), deepest, a.Nodes, a.Depth)
 		}
 	}
 }
