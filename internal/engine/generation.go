@@ -38,6 +38,8 @@ type Progress struct {
 	Prompt    int // tokens
 	Cached    int // of them, those that were taken from the cache
 	Output    int // tokens, of all choices
+	// Speculation counts the drafts of all choices.
+	Speculation SpeculationStats
 }
 
 // A TokenScore is a token of a prompt. Where nothing precedes it, it has no
@@ -108,7 +110,9 @@ func (g *Generation) take() (queue []Token, ended bool, err error) {
 func (g *Generation) Progress() Progress {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.progress
+	p := g.progress
+	p.Speculation = p.Speculation.clone()
+	return p
 }
 
 // Prompt returns the scores of the prompt's tokens, if they were asked for and

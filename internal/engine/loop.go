@@ -25,10 +25,11 @@ type loop struct {
 	ended []ending             // requests whose clients are to be told
 
 	// What the step at hand is made of; the memory is used again.
-	step    nn.Step
-	planned []*sequence // of each span of step
-	ready   []*sequence // those whose next token can be sampled
-	rows    []int       // the last row of each that is ready
+	step     nn.Step
+	planned  []planned  // of each span of step
+	ready    []*planned // those whose next token can be sampled
+	rows     []int      // of each that is ready, the last and those of its draft
+	observed observed
 }
 
 // A job runs between steps with the runner to itself.
@@ -37,13 +38,13 @@ type job struct {
 	done chan<- error
 }
 
+// start begins the loop, once the engine is ready.
 func (e *Engine) start() {
-	e.ready()
 	go e.run()
 	go e.watch(e.watchdog)
 }
 
-// ready is start but for the goroutines.
+// ready makes what the loop works on.
 func (e *Engine) ready() {
 	e.loop.seqs = make(map[uint64]*sequence)
 	e.loop.jobs, e.loop.quit, e.loop.done = make(chan job), make(chan struct{}), make(chan struct{})
@@ -222,5 +223,5 @@ func (e *Engine) dropCancelled() {
 
 // abandoned reports whether nobody waits for the step at hand any more.
 func (l *loop) abandoned() bool {
-	return l.stopping() || !slices.ContainsFunc(l.planned, func(s *sequence) bool { return s.group.out.ctx.Err() == nil })
+	return l.stopping() || !slices.ContainsFunc(l.planned, func(p planned) bool { return p.group.out.ctx.Err() == nil })
 }

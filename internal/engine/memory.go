@@ -99,6 +99,7 @@ func (e *Engine) share(s *sequence) {
 func (e *Engine) release(s *sequence) {
 	e.cache.Release(&s.table)
 	s.computed = 0
+	e.forget(s)
 	if !s.group.prompted {
 		clear(s.group.pool)
 	}
@@ -118,11 +119,13 @@ func (e *Engine) remove(s *sequence) {
 		e.loop.sched.Finish(s.id)
 		delete(e.loop.seqs, s.id)
 		e.cache.Release(&s.table)
+		e.forget(s)
 	}
 }
 
 // finish ends a sequence that has its last token.
 func (e *Engine) finish(s *sequence) {
+	e.drafted(s)
 	e.remove(s)
 	if s.live--; s.live == 0 {
 		e.end(s.group, nil)

@@ -89,6 +89,9 @@ func (f *forest) visits(n int, press bool) []visit {
 	arrival := 0
 	for i := range visits {
 		v := visit{grown: f.grow(press && !f.oneIn(5)), arrival: arrival, leave: -1, gone: -1}
+		if f.oneIn(4) {
+			v.Speculation = &RequestSpeculation{Off: f.oneIn(3), Tokens: f.rnd.IntN(4)}
+		}
 		v.Key, v.Priority, v.Namespace = pick(f.rnd, "", "a", "b"), f.rnd.IntN(50)-25, pick(f.rnd, "", "", "", "other")
 		switch f.rnd.IntN(12) {
 		case 0:
@@ -272,6 +275,7 @@ func (f *forest) options(dir string) Options {
 	o.Policy = pick(r, "", "fcfs", "lpm", "dfs-weight", "priority")
 	o.Conservativeness = pick(r, 0, 0.1, 0.5, 1.4)
 	o.ITLTarget = pick(r, 0, time.Nanosecond, time.Millisecond, time.Hour)
+	o.Speculation = f.speculation()
 	o.PageSize = pick(r, 0, 1, 2, 3) * f.alone.cache.PageSize()
 	o.KVCacheMemory = f.memory(pick(r, 1, 8, 16, 48), o)
 	o.NoPrefixCache = f.oneIn(4)
@@ -279,6 +283,32 @@ func (f *forest) options(dir string) Options {
 	if f.oneIn(3) && !o.NoPrefixCache {
 		o.PrefixCacheDir = dir
 	}
+	return o
+}
+
+// speculation drafts in some way, or not at all.
+func (f *forest) speculation() Speculation {
+	r, model := f.rnd, f.alone.model
+	o := Speculation{Method: pick(r, "", ngram, suffix, draftModel, draftModel, draftModel, auto)}
+	if model.Config().MTPLayers > 0 && f.oneIn(2) {
+		o.Method = mtp
+	}
+	if o.Method == "" {
+		return o
+	}
+	if o.Tokens = r.IntN(9); f.oneIn(20) {
+		o.Tokens = mostDrafted
+	}
+	if o.Method == draftModel || o.Method == auto && f.oneIn(2) {
+		o.Model = pick(r, "self:q4", "self:layers=0", "self:layers=1")
+		if !rings(model.Cache()) {
+			o.Model = pick(r, o.Model, f.subject.path)
+		}
+		if model.Config().Trees() == nil {
+			o.TopK, o.Tree = pick(r, 0, 0, 2, 3), pick(r, "", "", staticTree)
+		}
+	}
+	o.Fixed, o.Async = !f.oneIn(3), f.oneIn(4)
 	return o
 }
 
@@ -295,6 +325,9 @@ func (f *forest) press(o *Options) {
 // longest sequence needs.
 func (f *forest) memory(pages int, o Options) int64 {
 	layers, dtype := f.alone.model.Cache(), f.alone.cache.DType()
+	if o.Speculation.Model == f.subject.path {
+		layers = slices.Concat(layers, layers)
+	}
 	page := cmp.Or(o.PageSize, f.alone.cache.PageSize())
 	tokens := max(pages*page, o.MaxModelLen)
 	budget := kvcache.Budget{Sequences: o.MaxSeqs}
@@ -310,4 +343,11 @@ func (f *forest) memory(pages int, o Options) int64 {
 		}
 	}
 	return high
+}
+
+// rings reports whether layers keep rings: a draft model cannot.
+func rings(layers []kvcache.LayerSpec) bool {
+	return slices.ContainsFunc(layers, func(l kvcache.LayerSpec) bool {
+		return slices.ContainsFunc(l, func(s kvcache.Store) bool { return s.Ring > 0 })
+	})
 }

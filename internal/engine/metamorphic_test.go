@@ -114,7 +114,7 @@ func (s subject) run(t *testing.T, o Options, visits []visit, press bool) Stats 
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	goleak.VerifyNone(t, ignore)
+	goleak.VerifyNone(t, ignore, clock)
 	return stats
 }
 
@@ -272,6 +272,7 @@ func (o *outcome) add(tokens []Token) {
 		for len(o.choices) <= t.Choice {
 			o.choices = append(o.choices, nil)
 		}
+		t.Drafted = false // the one thing that tells
 		o.choices[t.Choice] = append(o.choices[t.Choice], t)
 	}
 }

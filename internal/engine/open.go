@@ -71,6 +71,8 @@ type Options struct {
 	EvictionPolicy string // of shared prefixes: lru (""), lfu or fifo
 	PrefixCacheDir string // where shared prefixes are kept between runs; "": nowhere
 
+	Speculation Speculation // how tokens are drafted ahead of the model
+
 	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s
 	Log             *slog.Logger  // nil: nothing is logged
 
@@ -113,9 +115,14 @@ type Engine struct {
 	arena    kernel.Arena // weights
 	runner   *exec.Runner
 	sampler  sample.Sampler
-	loop     loop
-	stats    Stats // the loop's
-	board    board
+
+	drafting   drafting     // the model that drafts
+	draftArena kernel.Arena // its weights
+	speculator *speculator  // nil: nothing is drafted
+
+	loop  loop
+	stats Stats // the loop's
+	board board
 
 	close    sync.Once
 	closeErr error
@@ -128,6 +135,12 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	e, err := prepare(ctx, path, o)
 	if err != nil {
 		return nil, err
+	}
+	e.ready()
+	if e.speculator != nil {
+		if err := e.selfCheck(ctx); err != nil {
+			return nil, errors.Join(err, e.free())
+		}
 	}
 	e.start()
 	return e, nil
@@ -170,6 +183,7 @@ func Describe(path string) (*Engine, error) {
 	if err := e.open(context.Background(), path, Options{}, nil); err != nil {
 		return nil, err
 	}
+	e.ready()
 	e.start()
 	e.stop()
 	return e, nil
@@ -190,7 +204,7 @@ func (e *Engine) open(ctx context.Context, path string, o Options, packer *kerne
 		}
 		return ctx.Err()
 	}}
-	if err := e.checkpoint.Guard(func() error { return e.load(o, packing, cacheType) }); err != nil {
+	if err := e.checkpoint.Guard(func() error { return e.load(ctx, o, packing, cacheType) }); err != nil {
 		return errors.Join(err, e.free())
 	}
 	return nil
@@ -232,13 +246,16 @@ func (o Options) quantize() (tensor.DType, error) {
 	return 0, fmt.Errorf("quantize %q: expected q8_0, q4_0 or q4_1", o.Quantize)
 }
 
-func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
+func (e *Engine) load(ctx context.Context, o Options, packing nn.Packing, cacheType tensor.DType) (err error) {
 	// What a user can have got wrong is said before the weights are read.
 	e.hashSeed, e.log = maphash.MakeSeed(), o.Log
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if err := e.sizes(o); err != nil {
+		return err
+	}
+	if err := o.Speculation.check(); err != nil {
 		return err
 	}
 	config, err := model.Check(e.checkpoint)
@@ -263,6 +280,7 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	}
 	if e.model, err = model.Load(e.checkpoint, model.Options{
 		Packing: packing, ExpertMemory: o.ExpertMemory, MLAExpanded: o.MLA == "expanded", RoundCache: o.RoundCache,
+		MTP: o.Speculation.Method == mtp || o.Speculation.Method == auto,
 	}); err != nil {
 		return err
 	}
@@ -286,13 +304,19 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 		return fmt.Errorf("%s: recommended sampling: %w", e.checkpoint.Files()[0], err)
 	}
 	e.eog = e.endOfGeneration(g.EOS)
+	if err := e.loadDraft(ctx, o, packing); err != nil {
+		return err
+	}
 	if err := e.openCache(o, cacheType); err != nil {
+		return err
+	}
+	e.runner = exec.NewRunner(e.model, e.pool, e.cache, 0)
+	if err := e.openSpeculator(o.Speculation); err != nil {
 		return err
 	}
 	if err := e.openScheduler(o); err != nil {
 		return err
 	}
-	e.runner = exec.NewRunner(e.model, e.pool, e.cache, 0)
 	return e.restorePrefixes(o)
 }
 
@@ -312,7 +336,11 @@ func (e *Engine) Close() error {
 // free gives back workers, weights and files.
 func (e *Engine) free() error {
 	e.pool.Close()
-	return errors.Join(e.arena.Free(), e.checkpoint.Close())
+	err := errors.Join(e.arena.Free(), e.draftArena.Free(), e.checkpoint.Close())
+	if c := e.drafting.checkpoint; c != nil {
+		err = errors.Join(err, c.Close())
+	}
+	return err
 }
 
 // OpenTokenizer reads the tokenizer of a checkpoint: GGUF metadata or
@@ -366,7 +394,7 @@ func (e *Engine) Checkpoint() *checkpoint.Checkpoint { return e.checkpoint }
 
 // CacheBytesPerToken is what the cache keeps of one token.
 func (e *Engine) CacheBytesPerToken() int {
-	return kvcache.BytesPerToken(e.model.Cache(), e.cache.DType())
+	return kvcache.BytesPerToken(e.layers(), e.cache.DType())
 }
 
 // CachePageSize is the number of tokens by which the cache hands out memory.

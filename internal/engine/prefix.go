@@ -94,11 +94,11 @@ func prunePrefixes(dir string, now time.Time) error {
 }
 
 // digest stands for all that cached bits depend on and the cache does not know:
-// the model's files, how weights are rounded, the form of attention, the
+// the model's files and layers, how weights are rounded, the form of attention, the
 // kernels' tier.
 func (e *Engine) digest(o Options) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, kernel.ThisCPU(), o.DType, o.Quantize, o.MLA, o.RoundCache)
+	fmt.Fprintln(h, kernel.ThisCPU(), o.DType, o.Quantize, o.MLA, o.RoundCache, e.model.Cache())
 	for _, path := range e.checkpoint.Files() {
 		if err := fingerprint(h, path); err != nil {
 			return "", err

@@ -24,6 +24,8 @@ type Request struct {
 	ScorePrompt bool
 	// Pooling asks for the pooled final states of the prompt; "": none.
 	Pooling Pooling
+	// Speculation changes how tokens are drafted; nil: as the engine does.
+	Speculation *RequestSpeculation
 
 	// ID is what logs and Requests call it; "": its number.
 	ID string
@@ -75,6 +77,10 @@ func (e *Engine) check(r *Request) error {
 		return refuse("n", "n is %d, expected 1 to %d", r.Choices, MaxChoices)
 	case r.Choices > 1 && r.PromptOnly:
 		return refuse("n", "n is %d where nothing is generated", r.Choices)
+	case r.Speculation != nil && (r.Speculation.Tokens < 0 || r.Speculation.Tokens > mostDrafted):
+		return refuse("speculation", "num_speculative_tokens is %d, expected 0 to %d", r.Speculation.Tokens, mostDrafted)
+	case r.Speculation != nil && !e.drafts(r.Speculation.Method):
+		return refuse("speculation", "speculative method %q: this server drafts with %s", r.Speculation.Method, e.speculator.names())
 	case r.Pooling != "" && r.Pooling != MeanPooling && r.Pooling != LastPooling:
 		return refuse("pooling", "pooling %q: expected %s or %s", r.Pooling, MeanPooling, LastPooling)
 	case len(r.Params.Stop) > 0 && e.tokenizer == nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/sched"
+	"github.com/foretoken/foretoken/internal/spec"
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
@@ -25,6 +26,7 @@ type Token struct {
 	ID      int32
 	Text    string                // what became certain with this token; may be empty
 	Finish  FinishReason          // empty but for the last token
+	Drafted bool                  // was proposed by a drafter, and the model agreed
 	LogProb float64               // if the request asked for it
 	Top     []sample.TokenLogProb // the most likely tokens, likewise
 }
@@ -55,6 +57,8 @@ type sequence struct {
 	cached   int     // how many were found there
 	table    kvcache.Table
 
+	draftState
+
 	history *sample.History // nil unless penalties need it
 	text    *tokenizer.Stream
 	stop    *sample.StopMatcher
@@ -69,7 +73,7 @@ func (e *Engine) newGroup(out *Generation, r Request) *group {
 	g := &group{Request: r, out: out, live: max(r.Choices, 1)}
 	stops := sample.NewStopSet(r.Params.Stop)
 	for i := range g.live {
-		s := &sequence{group: g, choice: i, tokens: slices.Clip(r.Prompt), prompt: len(r.Prompt)}
+		s := &sequence{group: g, choice: i, tokens: slices.Clip(r.Prompt), prompt: len(r.Prompt), draftState: e.speculative(&r)}
 		if r.Params.Penalized() {
 			s.history = sample.NewHistory(r.Prompt)
 		}
@@ -113,20 +117,32 @@ func (e *Engine) vocab() int {
 	return n
 }
 
-// next draws a token from logits and sends it. It reports whether it was the
-// last.
-func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
-	r, err := e.sampler.Sample(logits, &sample.Row{
+// sampling is what drawing the next token of s needs besides logits.
+func (s *sequence) sampling(e *Engine) sample.Row {
+	return sample.Row{
 		Params: &s.Params, Choice: uint32(s.choice), Position: len(s.tokens), Generated: s.generated(), History: s.history, EOG: e.eog, Vocab: e.vocab(),
-	})
+	}
+}
+
+// next draws a token from logits, which follow a row of a draft, and commits it.
+// It reports whether it was the last.
+func (s *sequence) next(e *Engine, logits []float32, d *spec.Draft, row int) (ended bool, err error) {
+	at := s.sampling(e)
+	r, err := e.sampler.Sample(logits, &at)
 	if err != nil {
 		return true, err
 	}
+	return s.add(e, r, d != nil && d.Child(row, r.Token) >= 0), nil
+}
+
+// add commits a token and sends it. It reports whether it was the last.
+func (s *sequence) add(e *Engine, r sample.Result, drafted bool) (ended bool) {
 	s.tokens = append(s.tokens, r.Token)
 	if s.history != nil {
 		s.history.Add(r.Token)
 	}
-	t := Token{Choice: s.choice, ID: r.Token, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
+	e.stats.OutputTokens++
+	t := Token{Choice: s.choice, ID: r.Token, Drafted: drafted, LogProb: r.LogProb, Top: append([]sample.TokenLogProb(nil), r.Top...)}
 	switch {
 	case s.Params.Ends(r.Token, e.eog):
 		t.Finish = Stop
@@ -137,7 +153,7 @@ func (s *sequence) next(e *Engine, logits []float32) (ended bool, err error) {
 		s.decode(&t)
 	}
 	s.group.out.push(t)
-	return t.Finish != "", nil
+	return t.Finish != ""
 }
 
 // decode adds the text that became certain with t: whole characters that

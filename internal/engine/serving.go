@@ -28,7 +28,7 @@ const (
 // openCache makes the cache and, unless o or the model forbids it, the tree of
 // shared prefixes.
 func (e *Engine) openCache(o Options, d tensor.DType) (err error) {
-	layers, tokens := e.model.Cache(), max(e.maxLen, min(defaultCacheTokens, 4*e.maxLen))
+	layers, tokens := e.layers(), max(e.maxLen, min(defaultCacheTokens, 4*e.maxLen))
 	switch {
 	case o.KVCacheMemory < 0:
 		return fmt.Errorf("kv-cache-memory %d: expected a positive number of bytes", o.KVCacheMemory)
@@ -64,6 +64,9 @@ func (e *Engine) openScheduler(o Options) (err error) {
 		Pages: e.cache.Capacity() / e.cache.PageSize(), PageSize: e.cache.PageSize(),
 		MaxRows: e.stepRows, MaxSeqs: e.maxSeqs, Chunk: o.ChunkSize, MaxPartial: o.MaxPartial,
 		Policy: sched.Policy(o.Policy), Separate: o.SeparatePrefill, Conservativeness: o.Conservativeness, ITLTarget: o.ITLTarget,
+	}
+	if e.speculator != nil {
+		c.MaxDraft = e.speculator.mostNodes()
 	}
 	// A sequence with rings needs one, and there are as many as pages.
 	c.MaxSeqs = min(c.MaxSeqs, c.Pages)

@@ -24,6 +24,10 @@ type Stats struct {
 	Evicted       uint64 // pages
 	Retractions   uint64 // sequences that gave their memory back and were computed again
 
+	Speculation map[string]SpeculationStats // by method
+	Predicted   float64                     // tokens per second over those without speculation, as the controller expects; 0: unknown
+	Measured    float64                     // likewise, as it is
+
 	Stage string        // what the loop does: idle, plan, step of 3 rows, …
 	For   time.Duration // how long it has been doing that
 
@@ -76,6 +80,7 @@ func (e *Engine) publish() {
 	e.stats.CacheTokens = e.cache.Capacity()
 	e.stats.CacheUsage = float64(held*e.cache.PageSize()) / float64(e.cache.Capacity())
 	e.stats.queued = s.Waiting
+	e.stats.Speculation = e.speculator.figures()
 	b := &e.board
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/sched"
+	"github.com/foretoken/foretoken/internal/spec"
 )
 
 // advance runs one step: the scheduler's plan, carried out.
@@ -26,31 +27,62 @@ func (e *Engine) advance() {
 	if len(plan.Spans) == 0 {
 		return
 	}
-	start := time.Now()
-	if e.compute(plan.Spans) {
-		l.cost = l.cost.Observe(plan.Shape, time.Since(start))
+	slots, shape := e.speculate(plan), plan.Shape
+	start, before := time.Now(), e.stats.OutputTokens
+	if !e.compute(plan.Spans, slots) {
+		return
 	}
+	took := time.Since(start)
+	if e.speculator != nil {
+		e.speculator.stepped(shape, l.step.Rows(), int(e.stats.OutputTokens-before), took)
+	}
+	for _, p := range l.planned {
+		if p.draft != nil {
+			shape.Decode += p.draft.Len()
+			shape.DecodeContext += int64(p.draft.Len() * len(p.tokens))
+		}
+	}
+	l.cost = l.cost.Observe(shape, took)
 }
 
-// compute runs spans as one step. If the step fails, the spans run one by one,
-// so that whoever is at fault fails alone; rewind undoes what the step has
-// written of rows that it did not finish. It reports whether all ran in one: else
-// the time that it took says nothing of what such a step costs.
-func (e *Engine) compute(spans []sched.Span) (whole bool) {
+// A planned is a sequence with rows in the step at hand.
+type planned struct {
+	*sequence
+	draft  *spec.Draft // behind its last row; nil: none
+	arm    int         // that proposed it
+	anchor int         // the last of its rows that are not drafted
+	from   int         // position of the first
+	path   []int32     // accepted nodes of draft
+}
+
+// compute runs spans as one step, with the drafts of some. If the step fails, the
+// spans run one by one and without drafts, so that whoever is at fault fails
+// alone; rewind undoes what the step has written of rows that it did not finish. It
+// reports whether all ran in one: else the time that it took says nothing of what
+// such a step costs.
+func (e *Engine) compute(spans []sched.Span, slots []*slot) (whole bool) {
 	l := &e.loop
 	l.step.Reset()
 	l.planned = l.planned[:0]
-	for _, span := range spans {
+	for i, span := range spans {
 		s := l.seqs[span.ID]
 		if s == nil {
 			continue // another choice of its request has failed
+		}
+		p := planned{sequence: s, from: s.computed}
+		if len(slots) > 0 && slots[0].span == i {
+			p.draft, p.arm, slots = &slots[0].drafts[slots[0].arm], slots[0].arm, slots[1:]
 		}
 		if err := e.cache.Grow(&s.table, s.computed+span.Rows); err != nil {
 			e.fail(s, fmt.Errorf("%d tokens, %d computed: %w", len(s.tokens), s.computed, err))
 			continue
 		}
 		l.step.Add(&s.table, s.computed, s.tokens[s.computed:s.computed+span.Rows])
-		l.planned = append(l.planned, s)
+		p.anchor = l.step.Rows() - 1
+		if p.draft != nil {
+			l.step.Draft(p.draft.Parents, p.draft.Tokens)
+		}
+		l.planned = append(l.planned, p)
 	}
 	if len(l.planned) == 0 {
 		return false
@@ -62,7 +94,7 @@ func (e *Engine) compute(spans []sched.Span) (whole bool) {
 		e.commit()
 		return len(l.planned) == len(spans)
 	case errors.Is(err, exec.ErrStopped): // those who waited for it are dropped next
-	case len(l.planned) > 1:
+	case len(l.planned) > 1 || l.planned[0].draft != nil:
 		for i, span := range spans {
 			if s := l.seqs[span.ID]; s != nil {
 				if rewound := e.rewind(s); rewound != nil {
@@ -70,10 +102,10 @@ func (e *Engine) compute(spans []sched.Span) (whole bool) {
 					continue
 				}
 			}
-			e.compute(spans[i : i+1])
+			e.compute(spans[i:i+1], nil)
 		}
 	default:
-		e.fail(l.planned[0], fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
+		e.fail(l.planned[0].sequence, fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
 	}
 	return false
 }
@@ -84,53 +116,64 @@ func (e *Engine) commit() {
 	l := &e.loop
 	l.ready, l.rows = l.ready[:0], l.rows[:0]
 	e.stats.Steps++
-	for i, s := range l.planned {
+	for i := range l.planned {
+		p := &l.planned[i]
+		s := p.sequence
 		if l.seqs[s.id] == nil {
 			continue // another choice of its request has failed, and its memory is gone
 		}
-		span := l.step.Spans[i]
-		if row, ok := e.runner.Finite(span.From, span.To); !ok {
+		from, to := l.step.Spans[i].From, p.anchor+1
+		if row, ok := e.runner.Finite(from, to); !ok {
 			// Nothing of it is cached, and no other row has read it.
-			e.fail(s, fmt.Errorf("the model's state at position %d is not finite", s.computed+row-span.From))
+			e.fail(s, fmt.Errorf("the model's state at position %d is not finite", s.computed+row-from))
 			continue
 		}
-		if err := e.protect(func() error { return e.readPrompt(s, span.From, span.To) }); err != nil {
+		if err := e.protect(func() error { return e.readPrompt(s, from, to) }); err != nil {
 			e.fail(s, err)
 			continue
 		}
-		e.stats.PromptTokens += uint64(max(0, min(s.computed+span.To-span.From, s.prompt)-s.computed))
-		s.computed += span.To - span.From
-		e.share(s)
+		e.stats.PromptTokens += uint64(max(0, min(s.computed+to-from, s.prompt)-s.computed))
+		s.computed += to - from
 		if s.computed == len(s.tokens) {
-			l.ready, l.rows = append(l.ready, s), append(l.rows, span.To-1)
+			l.ready = append(l.ready, p)
+			for row := p.anchor; row < l.step.Spans[i].To; row++ {
+				l.rows = append(l.rows, row)
+			}
 		} else {
+			e.share(s)
 			l.sched.Update(s.id, s.computed, len(s.tokens))
 		}
 	}
 	if len(l.ready) > 0 {
 		e.sample()
 	}
+	e.observe()
 }
 
-// sample gives the sequences that are ready their next token.
+// sample gives the sequences that are ready their next tokens.
 func (e *Engine) sample() {
 	l := &e.loop
 	var logits []float32
 	generates := false
-	for _, s := range l.ready {
-		generates = generates || !s.group.PromptOnly
+	for _, p := range l.ready {
+		generates = generates || !p.group.PromptOnly
 	}
 	if generates {
 		if err := e.protect(func() error { logits = e.runner.Logits(l.rows); return nil }); err != nil {
-			for _, s := range l.ready {
-				e.fail(s, err)
+			for _, p := range l.ready {
+				e.fail(p.sequence, err)
 			}
 			return
 		}
 	}
 	e.enter("sample", len(l.ready))
-	vocab := e.Config().Vocab
-	for i, s := range l.ready {
+	vocab, row := e.Config().Vocab, 0
+	for _, p := range l.ready {
+		s, first := p.sequence, row
+		row++
+		if p.draft != nil {
+			row += p.draft.Len()
+		}
 		e.prompted(s.group)
 		if l.seqs[s.id] == nil {
 			continue // another choice of its request has failed
@@ -138,15 +181,16 @@ func (e *Engine) sample() {
 		ended := true
 		var err error
 		if !s.group.PromptOnly {
-			e.stats.OutputTokens++
-			err = e.protect(func() error { ended, err = s.next(e, logits[i*vocab:(i+1)*vocab]); return err })
+			err = e.protect(func() error { ended, err = e.verify(p, logits[first*vocab:row*vocab]); return err })
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			e.fail(s, err)
-		case ended:
+			continue
+		}
+		e.share(s)
+		if ended {
 			e.finish(s)
-		default:
+		} else {
 			l.sched.Update(s.id, s.computed, len(s.tokens))
 		}
 	}

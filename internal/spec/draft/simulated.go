@@ -43,30 +43,27 @@ func NewSimulated(o SimulatedOptions) (*Simulated, error) {
 
 const maxSimulatedCost = 100.0
 
-// Propose implements Drafter: a chain of the anchor's own token, a pass for each
-// position. A pass waits for as long as it is to cost.
+// Propose implements Drafter: chains of the anchor's own token, all depths in one
+// pass, as block drafters make them, which waits for as long as it is to cost.
 func (s *Simulated) Propose(asks []Ask, more func(depth int) bool) error {
+	if more != nil && !more(1) {
+		for _, ask := range asks {
+			resetChain(ask.Draft)
+		}
+		return nil
+	}
 	for _, ask := range asks {
-		resetChain(ask.Draft)
-	}
-	for depth := 1; ; depth++ {
-		drafting := false
-		for _, ask := range asks {
-			drafting = drafting || depth <= min(ask.Depth, ask.Nodes)
-		}
-		if !drafting || more != nil && !more(depth) {
-			return nil
-		}
-		for _, ask := range asks {
-			if d := ask.Draft; depth <= min(ask.Depth, ask.Nodes) {
-				d.Tokens = append(d.Tokens, ask.Tokens[len(ask.Tokens)-1])
-				d.Confidence = append(d.Confidence, s.acceptance(depth))
-			}
-		}
-		if s.o.Cost > 0 {
-			s.wait(time.Duration(s.o.Cost * float64(s.o.Step())))
+		d := ask.Draft
+		resetChain(d)
+		for depth := 1; depth <= min(ask.Depth, ask.Nodes); depth++ {
+			d.Tokens = append(d.Tokens, ask.Tokens[len(ask.Tokens)-1])
+			d.Confidence = append(d.Confidence, s.acceptance(depth))
 		}
 	}
+	if s.o.Cost > 0 {
+		s.wait(time.Duration(s.o.Cost * float64(s.o.Step())))
+	}
+	return nil
 }
 
 // acceptance is that of a depth, from 1.
