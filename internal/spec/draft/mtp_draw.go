@@ -29,12 +29,7 @@ func (a *Ask) wants(depth int) bool {
 // token is not known. Where logits are not finite, or none is possible, the
 // draft stays as it is.
 func (m *mtpDraws) extend(a *Ask, logits []float32) {
-	best := kernel.Argmax(logits)
-	if logits[best]-logits[best] != 0 {
-		return
-	}
-	peak := 1 / kernel.ExpSum(logits, logits[best])
-
+	peak := 1 / kernel.ExpSum(logits, logits[kernel.Argmax(logits)])
 	d, row := a.Draft, a.Row
 	drafted := d.Len()
 	m.params = *row.Params

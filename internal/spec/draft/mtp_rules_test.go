@@ -24,6 +24,37 @@ func TestMTPLongPrompts(t *testing.T) {
 	w.check(texts, 3, false)
 }
 
+// As many sequences as there are give the drafts that each gives alone.
+func TestMTPManySequences(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	var texts []*mtpText
+	for i := range mtpLogits + 3 {
+		texts = append(texts, w.start(1+i%7, nil))
+	}
+	w.prefill(texts, 8)
+	w.propose(texts, 2, false)
+	w.check(texts, 2, false)
+}
+
+// Once its memory has grown, a draft allocates nothing.
+func TestMTPAllocatesNothing(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v4", 2)
+	texts := []*mtpText{w.start(20, nil), w.start(30, nil)}
+	w.prefill(texts, 30)
+	var asks []Ask
+	for _, x := range texts {
+		w.grow(x, x.computed+5)
+		asks = append(asks, x.ask(4, false))
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := w.drafter.Propose(asks, nil); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a draft allocates %v times", n)
+	}
+}
+
 // Drafts are drawn as the target's tokens are: with the parameters of their own
 // positions, under their own keys, or for rejection of a distribution that the
 // draft tells.
@@ -86,18 +117,35 @@ func TestMTPLimits(t *testing.T) {
 	}
 }
 
-// Nothing is drafted behind a token that ends the text.
+// Nothing is drafted behind a token that ends the text, which is one from
+// min_tokens on.
 func TestMTPEnds(t *testing.T) {
 	w := newMTPWorld(t, "deepseek_v3", 1)
 	texts := []*mtpText{w.start(15, nil)}
 	w.prefill(texts, 30)
 	w.propose(texts, 4, false)
-	end := texts[0].draft.Tokens[1]
-	first := slices.Index(texts[0].draft.Tokens, end)
-	texts[0].Row.EOG = []int32{end}
+	want := slices.Clone(texts[0].draft.Tokens[:2])
+	if want[0] == want[1] {
+		t.Fatalf("drafts begin with %v, expected two tokens for this test", want)
+	}
+	texts[0].Row.EOG, texts[0].Row.Params.MinTokens = want[1:], 2 // one is there
 	w.propose(texts, 4, false)
-	if got := texts[0].draft.Tokens; len(got) != first+1 {
-		t.Errorf("drafts %v, of which %d ends the text", got, end)
+	if got := texts[0].draft.Tokens; !slices.Equal(got, want) {
+		t.Errorf("drafts %v, want %v, of which the last ends the text", got, want)
+	}
+}
+
+// What a grammar allows is known of the first token.
+func TestMTPAllowed(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	texts := []*mtpText{w.start(15, nil)}
+	w.prefill(texts, 30)
+	texts[0].Row.Allowed = make([]uint64, (w.model.Config().Vocab+63)/64)
+	texts[0].Row.Allowed[1] = 1 << 7
+	w.propose(texts, 3, false)
+	w.check(texts, 3, false)
+	if got := texts[0].draft.Tokens; got[0] != 71 || got[1] == 71 {
+		t.Errorf("drafts %v, want 71 and others behind it", got)
 	}
 }
 
@@ -105,37 +153,47 @@ func TestMTPEnds(t *testing.T) {
 // forgotten, or has moved on without the drafter. From where it is observed
 // again it is drafted again.
 func TestMTPMissedRows(t *testing.T) {
-	w := newMTPWorld(t, "deepseek_v4", 1)
-	x, unknown := w.start(40, nil), w.start(30, nil)
-	texts := []*mtpText{x}
-	w.prefill(texts, 40)
-	empty := func(what string, x *mtpText) {
-		t.Helper()
-		x.draft.Add(1, -1)
-		w.propose([]*mtpText{x}, 2, false)
-		if x.draft.Len() != 0 {
-			t.Errorf("%s: %d tokens are drafted, want none", what, x.draft.Len())
+	for modules := 1; modules <= 3; modules++ {
+		w := newMTPWorld(t, "deepseek_v4", modules)
+		x, unknown := w.start(40, nil), w.start(30, nil)
+		texts := []*mtpText{x}
+		w.prefill(texts, 40)
+		empty := func(what string, x *mtpText) {
+			t.Helper()
+			x.draft.Add(1, -1)
+			w.propose([]*mtpText{x}, 2, false)
+			if x.draft.Len() != 0 {
+				t.Errorf("%d modules, %s: %d tokens are drafted, want none", modules, what, x.draft.Len())
+			}
+		}
+		empty("never observed", unknown)
+		w.drafter.Forget(x.ID)
+		empty("forgotten", x)
+		w.serve(texts, 1, rejectAll)
+		w.propose(texts, 4, false)
+		if modules == 1 { // all its rows are still in the pages
+			w.check(texts, 4, false)
+		} else if x.draft.Len() != 4 {
+			t.Errorf("%d modules: %d tokens are drafted, want 4", modules, x.draft.Len())
+		}
+		x.Tokens = append(x.Tokens, 7)
+		empty("behind", x)
+
+		// As after a loss of its memory, whether that is told or not.
+		for _, told := range []bool{true, false} {
+			if told {
+				w.drafter.Forget(x.ID)
+			}
+			w.cache.Release(x.Table)
+			x.computed = 0
+			for x.computed < len(x.Tokens)-1 {
+				w.serve(texts, min(13, len(x.Tokens)-1-x.computed), rejectAll)
+			}
+			w.serve(texts, 1, rejectAll)
+			w.propose(texts, 4, false)
+			w.check(texts, 4, false)
 		}
 	}
-	empty("never observed", unknown)
-	w.drafter.Forget(x.ID)
-	empty("forgotten", x)
-	w.serve(texts, 1, rejectAll)
-	w.propose(texts, 4, false)
-	w.check(texts, 4, false) // its keys and values are still in the pages
-	x.Tokens = append(x.Tokens, 7)
-	empty("behind", x)
-
-	// As after a loss of its memory.
-	w.drafter.Forget(x.ID)
-	w.cache.Release(x.Table)
-	x.computed = 0
-	for x.computed < len(x.Tokens)-1 {
-		w.serve(texts, min(13, len(x.Tokens)-1-x.computed), rejectAll)
-	}
-	w.serve(texts, 1, rejectAll)
-	w.propose(texts, 4, false)
-	w.check(texts, 4, false)
 }
 
 // A token that is known only after its row was observed is as good.

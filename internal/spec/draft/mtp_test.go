@@ -214,6 +214,9 @@ func (w *mtpWorld) expect(x *mtpText, depth int, drawn bool) (rows []mtpRow) {
 		peak := 1 / kernel.ExpSum(logits, slices.Max(logits))
 		row := a.Row
 		row.Position, row.Generated = len(tokens), len(tokens)-x.Prompt
+		if d > 1 {
+			row.Allowed = nil
+		}
 		row.History = sample.NewHistory(x.Tokens[:x.Prompt])
 		row.History.Add(tokens[x.Prompt:]...)
 		dist, err := sampler.Dist(logits, &row)
