@@ -292,7 +292,7 @@ func (e *Engine) load(o Options, packing nn.Packing, cacheType tensor.DType) (er
 	if err := e.openScheduler(o); err != nil {
 		return err
 	}
-	e.runner = exec.NewRunner(e.model, e.pool, e.cache)
+	e.runner = exec.NewRunner(e.model, e.pool, e.cache, 0)
 	return e.restorePrefixes(o)
 }
 

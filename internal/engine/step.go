@@ -159,7 +159,7 @@ func (e *Engine) protect(f func() error) (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a broken invariant: %v", p)
 			e.log.Error("a request broke an invariant", "panic", p, "stack", string(debug.Stack()))
-			e.runner = exec.NewRunner(e.model, e.pool, e.cache) // what is taken of the old one's workspace is anybody's guess
+			e.runner = exec.NewRunner(e.model, e.pool, e.cache, 0) // what is taken of the old one's workspace is anybody's guess
 		}
 	}()
 	return e.checkpoint.Guard(f)

@@ -40,3 +40,39 @@ func TestStepAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Neither does verifying a tree of drafts, and keeping what is accepted.
+func TestTreesAllocateNothing(t *testing.T) {
+	for _, family := range []string{"llama", "gemma3_text", "mixtral"} {
+		s := open(t, testmodel.Safetensors(t, testmodel.Family(family)), 1)
+		var table kvcache.Table
+		if err := s.cache.Grow(&table, 512); err != nil {
+			t.Fatal(err)
+		}
+		var step nn.Step
+		parents, tokens, rows := []int32{-1, -1, 0, 1, 1, 4, 4}, make([]int32, 7), []int{0, 2, 5, 6}
+		pos, path := 0, []int32{1, 4, 6}
+		run := func() {
+			step.Reset()
+			step.Add(&table, pos, tokens[:1])
+			step.Draft(parents, tokens)
+			if err := s.Run(&step, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.Logits(rows)
+			s.States(rows)
+			if err := s.Keep(&table, pos+1, path); err != nil {
+				t.Fatal(err)
+			}
+			pos += 1 + len(path)
+		}
+		const steps = 20
+		for range 1 + steps {
+			run()
+		}
+		pos = 0
+		if n := testing.AllocsPerRun(steps, run); n != 0 {
+			t.Errorf("%s: verifying a tree allocates %v times", family, n)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func openWith(t *testing.T, path string, workers int, mode mode, o model.Options
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &subject{NewRunner(m, pool, cache), cache, m.Config().Vocab}
+	return &subject{NewRunner(m, pool, cache, 0), cache, m.Config().Vocab}
 }
 
 // logits evaluates tokens from position pos on, chunk rows at a time.

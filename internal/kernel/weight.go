@@ -44,6 +44,10 @@ type Packer struct {
 	// Quantize is the type to which matrices of floats are rounded first:
 	// Q8_0, Q4_0 or Q4_1; Invalid leaves them as they are.
 	Quantize tensor.DType
+	// Again lets Quantize round matrices of other block types too, where that
+	// makes them smaller: for a model that drafts, and decides nothing. Others would
+	// lose twice.
+	Again bool
 }
 
 // Pack prepares m. If unit is not zero, tensor parallelism may split the inner
@@ -104,19 +108,19 @@ func (k *Packer) Repack(w *Weight, m *tensor.Matrix) error {
 // plan lays out the weight of m, and says to which type m is rounded first: its
 // own if it is not.
 func (k *Packer) plan(m *tensor.Matrix, unit int) (w *Weight, to tensor.DType, err error) {
-	if k.Quantize != tensor.Invalid && m.Cols%k.Quantize.BlockLen() == 0 {
-		if m.DType != k.Quantize && m.DType.BlockLen() > 2 {
-			return nil, to, fmt.Errorf("%s is %v already: only floats can be quantised to %v", m.Name, m.DType, k.Quantize)
-		}
-		m = &tensor.Matrix{Name: m.Name, DType: k.Quantize, Rows: m.Rows, Cols: m.Cols}
+	w = newWeight(m, unit, k.Exact)
+	if k.Quantize == tensor.Invalid || m.Cols%k.Quantize.BlockLen() != 0 {
+		return w, m.DType, nil
 	}
-	segments := []panel.Segment{{From: 0, To: m.Cols}}
-	if unit > 0 {
-		segments = splitSegments(m, unit)
+	blocks := m.DType != k.Quantize && m.DType.BlockLen() > 2
+	if blocks && !k.Again {
+		return nil, to, fmt.Errorf("%s is %v already: only floats can be quantised to %v", m.Name, m.DType, k.Quantize)
 	}
-	w = newWeight(m, segments, k.Exact)
-	w.unit = unit
-	return w, m.DType, nil
+	rounded := newWeight(&tensor.Matrix{DType: k.Quantize, Rows: m.Rows, Cols: m.Cols}, unit, k.Exact)
+	if blocks && rounded.panelBytes >= w.panelBytes {
+		return w, m.DType, nil
+	}
+	return rounded, k.Quantize, nil
 }
 
 // fill writes the panels of m, rounded to the given type. Which bytes of a panel
@@ -187,9 +191,13 @@ func lcm(a, b int) int {
 	return a / x * b
 }
 
-func newWeight(m *tensor.Matrix, segments []panel.Segment, exact bool) *Weight {
-	w := &Weight{Rows: m.Rows, Cols: m.Cols, kind: panel.Of(m), segments: segments}
-	for _, s := range segments {
+// newWeight lays out a matrix of which only the form is read.
+func newWeight(m *tensor.Matrix, unit int, exact bool) *Weight {
+	w := &Weight{Rows: m.Rows, Cols: m.Cols, kind: panel.Of(m), unit: unit, segments: []panel.Segment{{From: 0, To: m.Cols}}}
+	if unit > 0 {
+		w.segments = splitSegments(m, unit)
+	}
+	for _, s := range w.segments {
 		w.blocks += s.Blocks()
 	}
 	w.input = w.precision(exact)

@@ -59,6 +59,47 @@ func TestRepackQuantizes(t *testing.T) {
 	}
 }
 
+// With Again, blocks of any type are rounded to what their values are rounded
+// to, unless that is no smaller than what they are; floats are, as ever.
+func TestPackQuantizesAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const out, in = 70, 512
+	for _, d := range storage {
+		for _, to := range []tensor.DType{tensor.Q8_0, tensor.Q4_0, tensor.Q4_1} {
+			m := weights(d, out, in, r)
+			values := make([]float32, out*in)
+			for i := range out {
+				m.Row(values[i*in:(i+1)*in], i)
+			}
+			for _, unit := range []int{0, 8} {
+				plain := newSubject(t, 2, false)
+				kept, rounded := plain.pack(m, unit), plain.pack(matrix(t, to, out, in, values), unit)
+				want := rounded
+				if d == to || d.BlockLen() > 2 && kept.Bytes() <= rounded.Bytes() {
+					want = kept
+				}
+				s := newSubject(t, 2, false)
+				s.Quantize, s.Again = to, true
+				got := s.pack(m, unit)
+				if got.kind != want.kind || !bytes.Equal(got.data, want.data) {
+					t.Errorf("%v to %v, unit %d: packed as %s, expected %s with the values of the encoder", d, to, unit, got.kind.Name, want.kind.Name)
+				}
+				if err := s.Repack(got, m); err != nil || !bytes.Equal(got.data, want.data) {
+					t.Errorf("%v to %v, unit %d: packed again otherwise, %v", d, to, unit, err)
+				}
+			}
+		}
+	}
+	s := newSubject(t, 1, false)
+	s.Quantize, s.Again = tensor.Q4_0, true
+	if w := s.pack(weights(tensor.Q6_K, out, in, r), 0); w.kind.Name != "Q4" {
+		t.Errorf("Q6_K is packed as %s, expected Q4", w.kind.Name)
+	}
+	if w := s.pack(weights(tensor.Q2_K, out, in, r), 0); w.kind.Name != "Q2K" {
+		t.Errorf("Q2_K is packed as %s, expected Q2K", w.kind.Name)
+	}
+}
+
 // What does not fit leaves the weight as it is.
 func TestRepackRefusesOtherWeights(t *testing.T) {
 	const out, in = 40, 640

@@ -82,6 +82,14 @@ func (t *Tree) Check(tables ...*Table) error {
 	if cached != t.pages || evictable != t.evictable || leaves != len(t.leaves.nodes) {
 		fail("%d pages, %d evictable, in %d leaves; counted are %d, %d, %d", t.pages, t.evictable, len(t.leaves.nodes), cached, evictable, leaves)
 	}
+	if len(t.pool.marks) != t.pool.pages.made {
+		fail("%d pages have marks, %d were made", len(t.pool.marks), t.pool.pages.made)
+	}
+	for page, n := range t.pool.marks {
+		if n < 0 || int(n) > t.pool.pagePositions {
+			fail("page %d has %d positions marked, of %d", page, n, t.pool.pagePositions)
+		}
+	}
 	pages.close()
 	rings.close()
 	snapshots.close()

@@ -26,8 +26,9 @@ type Pool struct {
 
 	pagePositions int
 	pages         memory
-	rings         memory // one for each sequence; none if there are no rings
-	tree          *Tree  // nil: no prefixes are shared
+	rings         memory  // one for each sequence; none if there are no rings
+	marks         []int32 // of each page, how many of its positions the draft model has computed
+	tree          *Tree   // nil: no prefixes are shared
 }
 
 // A part is the place of a store in a page or, if it is a ring, in a ring's
@@ -145,7 +146,7 @@ func (p *Pool) Grow(t *Table, tokens int) error {
 		return err
 	}
 	for range want {
-		t.pages = append(t.pages, p.pages.take())
+		t.pages = append(t.pages, p.take())
 	}
 	if ring {
 		t.ring = append(t.ring, p.rings.take())
@@ -209,6 +210,7 @@ func (p *Pool) Rewind(t *Table, tokens int) error {
 	keep := min(p.pagesFor(tokens), len(t.pages))
 	p.pages.put(t.pages[keep:])
 	t.pages = t.pages[:keep]
+	p.unmark(t, tokens)
 	if tokens == 0 {
 		p.rings.put(t.ring)
 		t.ring, t.high, t.since = t.ring[:0], 0, 0

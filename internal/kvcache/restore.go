@@ -168,7 +168,7 @@ func (t *Tree) readMemory(r *source, n *node, h nodeHead) error {
 		fit = 0
 	}
 	for range fit {
-		n.pages = append(n.pages, p.pages.take())
+		n.pages = append(n.pages, p.take())
 		if err := r.bytes(p.pages.at(n.pages[len(n.pages)-1])); err != nil {
 			return err
 		}

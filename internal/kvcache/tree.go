@@ -236,9 +236,10 @@ func (t *Tree) part(table *Table, tokens int) error {
 		} else if err := p.provide(1); err != nil {
 			return err
 		} else {
-			own = append(own, p.pages.take())
+			own = append(own, p.take())
 		}
 		copy(p.pages.at(own[0]), p.pages.at(table.pages[keep]))
+		p.marks[own[0]] = p.marks[table.pages[keep]]
 	}
 	p.pages.put(table.pages[table.shared:])
 

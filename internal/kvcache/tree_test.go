@@ -280,6 +280,8 @@ func TestCheck(t *testing.T) {
 		"a snapshot is lost":         func(w *world) { w.tree.marked[0].snapshot = none },
 		"a snapshot is free and not": func(w *world) { w.tree.snapshots.free = []int32{0} },
 		"an empty namespace":         func(w *world) { w.tree.root("empty") },
+		"a mark beyond its page":     func(w *world) { w.pool.marks[0] = 33 },
+		"a page without a mark":      func(w *world) { w.pool.marks = w.pool.marks[1:] },
 	} {
 		w := newWorld(t, ringed, 16, 0, 3, TreeOptions{})
 		w.keep("ax")

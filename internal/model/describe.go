@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/foretoken/foretoken/internal/kvcache"
@@ -129,6 +130,17 @@ func (c *Config) Cache() []kvcache.LayerSpec {
 		specs[i] = c.design(i).Cache()
 	}
 	return specs
+}
+
+// Trees returns why rows of the model cannot be of trees of drafts
+// (nn.Step.Draft), nil if they can. All models take chains.
+func (c *Config) Trees() error {
+	for i := range c.Layers {
+		if !c.design(i).Trees() {
+			return fmt.Errorf("%s takes drafts as chains, not as trees", c.describeAttention().Design)
+		}
+	}
+	return nil
 }
 
 // design is the attention of layer i without weights: it can say what it keeps.

@@ -121,6 +121,35 @@ func TestPublishedCaches(t *testing.T) {
 	}
 }
 
+// Trees of drafts are for attention that reads slots; what does not is named.
+func TestTreesOfDesigns(t *testing.T) {
+	chains := map[string]string{
+		"NSA-27B-like":      "native sparse attention",
+		"DeepSeek-V2-Lite":  "multi-head latent attention",
+		"DeepSeek-V2":       "multi-head latent attention",
+		"DeepSeek-V3":       "multi-head latent attention",
+		"DeepSeek-V3.2":     "sparse latent attention",
+		"DeepSeek-V4-Flash": "window and compressed entries",
+		"DeepSeek-V4-Pro":   "window and compressed entries",
+	}
+	for _, m := range published {
+		c, err := parse(m.json)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := "", ""
+		if design := chains[m.name]; design != "" {
+			want = design + " takes drafts as chains, not as trees"
+		}
+		if err := c.Trees(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", m.name, got, want)
+		}
+	}
+}
+
 // What a configuration says of the cache is what the model that is loaded with
 // it keeps.
 func TestCacheOfConfig(t *testing.T) {

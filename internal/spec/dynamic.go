@@ -69,6 +69,9 @@ func (g *Dynamic) Extend(tops [][]Candidate, k int) {
 	g.frontier = g.best(g.frontier[:0], first, k)
 }
 
+// Kept returns the nodes that the last Draft chose, by number in order.
+func (g *Dynamic) Kept() []int32 { return g.kept }
+
 // best appends the best n of the nodes from first on to dst, best first.
 func (g *Dynamic) best(dst []int32, first, n int) []int32 {
 	g.order = g.order[:0]

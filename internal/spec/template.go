@@ -43,6 +43,10 @@ func (t *Template) Len() int { return len(t.parents) }
 // Depth returns the number of levels.
 func (t *Template) Depth() int { return len(t.levels) - 1 }
 
+// Node returns the parent of a node, -1 for the anchor, and its rank among the
+// parent's children.
+func (t *Template) Node(i int) (parent, rank int) { return int(t.parents[i]), int(t.ranks[i]) }
+
 // Level returns the range of nodes of a depth, from 1: first to end-1.
 func (t *Template) Level(depth int) (first, end int) {
 	return int(t.levels[depth-1]), int(t.levels[depth])

@@ -170,6 +170,11 @@ func (t *Tokenizer) IsSpecial(id int32) bool {
 	return t.vocab.has(id) && t.kinds[id]&kindSpecial != 0
 }
 
+// IsAdded reports whether the token is cut out of the text before the model sees it.
+func (t *Tokenizer) IsAdded(id int32) bool {
+	return t.vocab.has(id) && t.kinds[id]&kindAdded != 0
+}
+
 // BOS returns the token that begins a sequence.
 func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
 

@@ -73,6 +73,10 @@ func (a *Compressed) Cache() kvcache.LayerSpec {
 	return spec
 }
 
+// Trees says that drafts are chains: compressed entries are of consecutive
+// positions.
+func (a *Compressed) Trees() bool { return false }
+
 // Forward maps x [rows, hidden] to [rows, hidden].
 func (a *Compressed) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
 	down := nn.Project(st, x, a.QDown, a.KV)

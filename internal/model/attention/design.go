@@ -14,6 +14,11 @@ type Design interface {
 	Forward(step *nn.Step, st *nn.State, x []float32) []float32
 	// Cache says what the layer keeps.
 	Cache() kvcache.LayerSpec
+	// Trees reports whether rows may be of trees of drafts (nn.Step.Draft): they
+	// are stored in slots of their own, what is kept of them can be moved, and
+	// nothing is kept that several positions have a part in. A design that cannot
+	// takes drafts as chains.
+	Trees() bool
 }
 
 // vectors places those of an array [rows, columns] or, if rows are closer to

@@ -26,6 +26,9 @@ func (a *GQA) Cache() kvcache.LayerSpec {
 	return kvcache.LayerSpec{{Kind: "keys and values", Heads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim}}
 }
 
+// Trees says that rows may be of trees of drafts.
+func (a *GQA) Trees() bool { return true }
+
 // Forward maps x [rows, hidden] to [rows, hidden], reading the cached
 // positions of each row's sequence and adding the row's own.
 func (a *GQA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
@@ -40,7 +43,8 @@ func (a *GQA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {
 	st.Pool.Attend(kernel.Attention{
 		Heads: a.Heads, KVHeads: a.KVHeads, KeyDim: a.HeadDim, ValueDim: a.HeadDim,
 		Scale: a.Scale, Window: a.Window, DType: kv.DType(),
-		Q: q, K: k, V: v, Out: out, Positions: step.Positions, Seqs: step.Seqs, KV: kv,
+		Q: q, K: k, V: v, Out: out,
+		Positions: step.Positions, Seqs: step.Seqs, Slots: step.Slots, Paths: step.Paths, KV: kv,
 	})
 	return a.O.Forward(st, out)
 }

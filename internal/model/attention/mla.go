@@ -97,6 +97,9 @@ func (a *MLA) Cache() kvcache.LayerSpec {
 	return spec
 }
 
+// Trees says that drafts are chains: a row reads entries by their positions.
+func (a *MLA) Trees() bool { return false }
+
 // Forward maps x [rows, hidden] to [rows, hidden], reading the cached
 // positions of each row's sequence and adding the row's own.
 func (a *MLA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {

@@ -66,6 +66,9 @@ func (a *NSA) Cache() kvcache.LayerSpec {
 	return kvcache.LayerSpec{nsaPositions: positions, nsaCompressed: compressed}
 }
 
+// Trees says that drafts are chains: blocks are of consecutive positions.
+func (a *NSA) Trees() bool { return false }
+
 // Forward maps x [rows, hidden] to [rows, hidden], reading the cached
 // positions of each row's sequence and adding the row's own.
 func (a *NSA) Forward(step *nn.Step, st *nn.State, x []float32) []float32 {

@@ -16,17 +16,27 @@ import (
 var _ [kernel.KVBlock]struct{} = [kvcache.BlockSize]struct{}{}
 
 // A Step is one forward of the model: a ragged list of rows, the rows of a
-// span belonging to one sequence. Prefill, a chunk of it and decoding are all
-// steps that differ in the number of rows.
+// span belonging to one sequence. Prefill, a chunk of it, decoding and the
+// verification of drafts are all steps that differ in the number of rows.
 type Step struct {
 	Tokens    []int32 // [rows]
 	Positions []int32 // [rows]
 	Seqs      []int32 // [rows], index of the row's span
 	Spans     []Span
+
+	// Where rows lie and what they read, as kernel.Attention has it. Both are nil
+	// unless a row is of a tree of drafts, whose slots are not its positions.
+	Slots []int32   // [rows]
+	Paths [][]int32 // [rows]; nil where slots are positions
+
+	behind int       // position behind the tokens that Add added last
+	slots  []int32   // Slots, and the memory of them
+	paths  [][]int32 // Paths, likewise
+	nodes  []int32   // memory of each path
 }
 
-// A Span is the rows [From, To) of one sequence, at consecutive positions.
-// Table has memory for all of them.
+// A Span is the rows [From, To) of one sequence: at consecutive positions, and
+// behind them drafts. Table has memory for all of them.
 type Span struct {
 	From, To int
 	Table    *kvcache.Table
@@ -35,17 +45,30 @@ type Span struct {
 // Reset empties s and keeps its memory.
 func (s *Step) Reset() {
 	s.Tokens, s.Positions, s.Seqs, s.Spans = s.Tokens[:0], s.Positions[:0], s.Seqs[:0], s.Spans[:0]
+	s.Slots, s.Paths, s.slots, s.paths, s.nodes = nil, nil, s.slots[:0], s.paths[:0], s.nodes[:0]
 }
 
 // Add appends a span of tokens whose first has position pos.
 func (s *Step) Add(t *kvcache.Table, pos int, tokens []int32) {
 	from := len(s.Tokens)
+	s.Spans = append(s.Spans, Span{From: from, To: from, Table: t})
 	for i, token := range tokens {
-		s.Tokens = append(s.Tokens, token)
-		s.Positions = append(s.Positions, int32(pos+i))
-		s.Seqs = append(s.Seqs, int32(len(s.Spans)))
+		s.add(token, pos+i, pos+i, nil)
 	}
-	s.Spans = append(s.Spans, Span{From: from, To: len(s.Tokens), Table: t})
+	s.behind = pos + len(tokens)
+}
+
+// add appends a row to the last span.
+func (s *Step) add(token int32, pos, slot int, path []int32) {
+	last := len(s.Spans) - 1
+	s.Tokens = append(s.Tokens, token)
+	s.Positions = append(s.Positions, int32(pos))
+	s.Seqs = append(s.Seqs, int32(last))
+	s.Spans[last].To = len(s.Tokens)
+	s.slots, s.paths = append(s.slots, int32(slot)), append(s.paths, path)
+	if path != nil || s.Slots != nil {
+		s.Slots, s.Paths = s.slots, s.paths
+	}
 }
 
 // Pieces yields ranges of rows that together are all, in order, each with at
@@ -80,6 +103,7 @@ type State struct {
 	X     []float32 // [rows, hidden], the residual stream, or [rows, streams, hidden]
 	Pool  *kernel.Pool
 	Cache *kvcache.Pool
+	First int // layer of Cache that is the model's first: others' may come before
 
 	tables []*kvcache.Table // of the step's sequences
 	views  [][]kvcache.View // [layers][stores]
@@ -107,12 +131,17 @@ func (st *State) angles(r *Rope) *angles {
 func (st *State) Begin(step *Step, width int) {
 	st.used, st.err = 0, nil
 	st.X = st.Take(step.Rows() * width)
-	if st.views == nil {
-		st.views = st.Cache.Views(&st.tables)
-	}
+	st.openViews()
 	st.tables = st.tables[:0]
 	for _, s := range step.Spans {
 		st.tables = append(st.tables, s.Table)
+	}
+}
+
+// openViews makes the views of the model's stores.
+func (st *State) openViews() {
+	if st.views == nil {
+		st.views = st.Cache.Views(&st.tables)[st.First:]
 	}
 }
 
