@@ -19,7 +19,10 @@ func rejectAll(int) int { return 0 }
 func TestMTPLongPrompts(t *testing.T) {
 	w := newMTPWorld(t, "deepseek_v4", 2)
 	texts := []*mtpText{w.start(400, nil), w.start(300, nil), w.start(30, nil)}
-	w.prefill(texts, 400)
+	w.serve(texts, 400, rejectAll)
+	if m := w.drafter.(*mtp); len(m.states) > mtpRows*m.width {
+		t.Errorf("a pass had %d rows, expected at most %d", len(m.states)/m.width, mtpRows)
+	}
 	w.propose(texts, 3, false)
 	w.check(texts, 3, false)
 }
@@ -206,7 +209,7 @@ func TestMTPLateTokens(t *testing.T) {
 		w.grow(x, x.computed+1)
 		w.step.Add(x.Table, x.computed, x.Tokens[x.computed:])
 		w.run()
-		if err := w.drafter.Observe(w, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}}); err != nil {
+		if err := w.drafter.Observe(w.runner, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}}); err != nil {
 			t.Fatal(err)
 		}
 		x.computed++
@@ -214,6 +217,34 @@ func TestMTPLateTokens(t *testing.T) {
 		x.Row.History.Add(token)
 		w.propose([]*mtpText{x}, 3, false)
 		w.check([]*mtpText{x}, 3, false)
+	}
+}
+
+// A pass that fails is told, and its sequences are drafted for no more until
+// they are observed again.
+func TestMTPFails(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	texts := []*mtpText{w.start(20, nil)}
+	x := texts[0]
+	w.prefill(texts, 20)
+	w.grow(x, x.computed+1)
+	w.step.Reset()
+	w.step.Add(x.Table, x.computed, x.Tokens[x.computed:])
+	w.run()
+	x.Tokens = append(x.Tokens, int32(w.model.Config().Vocab))
+	err := w.drafter.Observe(w.runner, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}})
+	if want := "module 1 of multi-token prediction: token"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, expected %q", err, want)
+	}
+	x.computed++
+	x.Tokens[x.computed] = 3
+	w.propose(texts, 2, false)
+	if n := x.draft.Len(); n != 0 {
+		t.Errorf("%d tokens are drafted, want none", n)
+	}
+	w.serve(texts, 1, rejectAll)
+	if w.propose(texts, 2, false); x.draft.Len() != 2 {
+		t.Errorf("%d tokens are drafted, want 2", x.draft.Len())
 	}
 }
 
