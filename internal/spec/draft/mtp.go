@@ -2,6 +2,7 @@ package draft
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/foretoken/foretoken/internal/kernel"
@@ -111,7 +112,7 @@ func (m *mtp) sequence(o Observed) *mtpSequence {
 }
 
 // advance runs each module on the rows of the batch that have become true, given
-// the target's new states.
+// the target's new states. Sequences of which some fail start again.
 func (m *mtp) advance() error {
 	for k := range m.modules {
 		if err := m.advanceModule(k + 1); err != nil {
@@ -174,7 +175,7 @@ func (m *mtp) begin() {
 func (m *mtp) forward(k int) error {
 	module := m.modules[k-1]
 	if err := module.Forward(&m.step, &m.st, m.inputs); err != nil {
-		return err
+		return fmt.Errorf("module %d of multi-token prediction: %w", k, err)
 	}
 	m.rows = m.rows[:0]
 	for row := range m.step.Rows() {
@@ -191,8 +192,7 @@ func (m *mtp) Propose(asks []Ask, more func(depth int) bool) error {
 	m.batch, m.states = m.batch[:0], m.states[:0]
 	for i := range asks {
 		a := &asks[i]
-		a.Draft.Reset()
-		a.Draft.Parents = nil // a chain
+		resetChain(a.Draft)
 		if s := m.sequences[a.ID]; s != nil && s.done[0] == len(a.Tokens)-1 {
 			m.batch = append(m.batch, mtpEntry{Sequence: a.Sequence, kept: s, ask: a})
 		}

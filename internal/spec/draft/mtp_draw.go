@@ -1,8 +1,6 @@
 package draft
 
 import (
-	"slices"
-
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/spec"
@@ -29,12 +27,7 @@ func (a *Ask) wants(depth int) bool {
 // token is not known. Where logits are not finite, or none is possible, the
 // draft stays as it is.
 func (m *mtpDraws) extend(a *Ask, logits []float32) {
-	best := kernel.Argmax(logits)
-	if logits[best]-logits[best] != 0 {
-		return
-	}
-	peak := 1 / kernel.ExpSum(logits, logits[best])
-
+	peak := 1 / kernel.ExpSum(logits, logits[kernel.Argmax(logits)])
 	d, row := a.Draft, a.Row
 	drafted := d.Len()
 	m.params = *row.Params
@@ -54,9 +47,9 @@ func (m *mtpDraws) extend(a *Ask, logits []float32) {
 		return
 	}
 	if a.Drawn {
-		d.Q = slices.Grow(d.Q, 1)[:drafted+1]
-		d.Q[drafted].Set(dist)
-		m.token = spec.Siblings(m.token[:0], d.Q[drafted], 1, spec.DraftNoise(a.Row.Key(), drafted+1), &m.rest)
+		q := distribution(d, drafted)
+		q.Set(dist)
+		m.token = spec.Siblings(m.token[:0], *q, 1, spec.DraftNoise(a.Row.Key(), drafted+1), &m.rest)
 	} else {
 		m.token = append(m.token[:0], dist.Draw(row.Key().Noise(sample.Token)))
 	}

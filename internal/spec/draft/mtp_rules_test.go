@@ -19,9 +19,43 @@ func rejectAll(int) int { return 0 }
 func TestMTPLongPrompts(t *testing.T) {
 	w := newMTPWorld(t, "deepseek_v4", 2)
 	texts := []*mtpText{w.start(400, nil), w.start(300, nil), w.start(30, nil)}
-	w.prefill(texts, 400)
+	w.serve(texts, 400, rejectAll)
+	if m := w.drafter.(*mtp); len(m.states) > mtpRows*m.width {
+		t.Errorf("a pass had %d rows, expected at most %d", len(m.states)/m.width, mtpRows)
+	}
 	w.propose(texts, 3, false)
 	w.check(texts, 3, false)
+}
+
+// As many sequences as there are give the drafts that each gives alone.
+func TestMTPManySequences(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	var texts []*mtpText
+	for i := range mtpLogits + 3 {
+		texts = append(texts, w.start(1+i%7, nil))
+	}
+	w.prefill(texts, 8)
+	w.propose(texts, 2, false)
+	w.check(texts, 2, false)
+}
+
+// Once its memory has grown, a draft allocates nothing.
+func TestMTPAllocatesNothing(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v4", 2)
+	texts := []*mtpText{w.start(20, nil), w.start(30, nil)}
+	w.prefill(texts, 30)
+	var asks []Ask
+	for _, x := range texts {
+		w.grow(x, x.computed+5)
+		asks = append(asks, x.ask(4, false))
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := w.drafter.Propose(asks, nil); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a draft allocates %v times", n)
+	}
 }
 
 // Drafts are drawn as the target's tokens are: with the parameters of their own
@@ -86,18 +120,35 @@ func TestMTPLimits(t *testing.T) {
 	}
 }
 
-// Nothing is drafted behind a token that ends the text.
+// Nothing is drafted behind a token that ends the text, which is one from
+// min_tokens on.
 func TestMTPEnds(t *testing.T) {
 	w := newMTPWorld(t, "deepseek_v3", 1)
 	texts := []*mtpText{w.start(15, nil)}
 	w.prefill(texts, 30)
 	w.propose(texts, 4, false)
-	end := texts[0].draft.Tokens[1]
-	first := slices.Index(texts[0].draft.Tokens, end)
-	texts[0].Row.EOG = []int32{end}
+	want := slices.Clone(texts[0].draft.Tokens[:2])
+	if want[0] == want[1] {
+		t.Fatalf("drafts begin with %v, expected two tokens for this test", want)
+	}
+	texts[0].Row.EOG, texts[0].Row.Params.MinTokens = want[1:], 2 // one is there
 	w.propose(texts, 4, false)
-	if got := texts[0].draft.Tokens; len(got) != first+1 {
-		t.Errorf("drafts %v, of which %d ends the text", got, end)
+	if got := texts[0].draft.Tokens; !slices.Equal(got, want) {
+		t.Errorf("drafts %v, want %v, of which the last ends the text", got, want)
+	}
+}
+
+// What a grammar allows is known of the first token.
+func TestMTPAllowed(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	texts := []*mtpText{w.start(15, nil)}
+	w.prefill(texts, 30)
+	texts[0].Row.Allowed = make([]uint64, (w.model.Config().Vocab+63)/64)
+	texts[0].Row.Allowed[1] = 1 << 7
+	w.propose(texts, 3, false)
+	w.check(texts, 3, false)
+	if got := texts[0].draft.Tokens; got[0] != 71 || got[1] == 71 {
+		t.Errorf("drafts %v, want 71 and others behind it", got)
 	}
 }
 
@@ -105,37 +156,47 @@ func TestMTPEnds(t *testing.T) {
 // forgotten, or has moved on without the drafter. From where it is observed
 // again it is drafted again.
 func TestMTPMissedRows(t *testing.T) {
-	w := newMTPWorld(t, "deepseek_v4", 1)
-	x, unknown := w.start(40, nil), w.start(30, nil)
-	texts := []*mtpText{x}
-	w.prefill(texts, 40)
-	empty := func(what string, x *mtpText) {
-		t.Helper()
-		x.draft.Add(1, -1)
-		w.propose([]*mtpText{x}, 2, false)
-		if x.draft.Len() != 0 {
-			t.Errorf("%s: %d tokens are drafted, want none", what, x.draft.Len())
+	for modules := 1; modules <= 3; modules++ {
+		w := newMTPWorld(t, "deepseek_v4", modules)
+		x, unknown := w.start(40, nil), w.start(30, nil)
+		texts := []*mtpText{x}
+		w.prefill(texts, 40)
+		empty := func(what string, x *mtpText) {
+			t.Helper()
+			x.draft.Add(1, -1)
+			w.propose([]*mtpText{x}, 2, false)
+			if x.draft.Len() != 0 {
+				t.Errorf("%d modules, %s: %d tokens are drafted, want none", modules, what, x.draft.Len())
+			}
+		}
+		empty("never observed", unknown)
+		w.drafter.Forget(x.ID)
+		empty("forgotten", x)
+		w.serve(texts, 1, rejectAll)
+		w.propose(texts, 4, false)
+		if modules == 1 { // all its rows are still in the pages
+			w.check(texts, 4, false)
+		} else if x.draft.Len() != 4 {
+			t.Errorf("%d modules: %d tokens are drafted, want 4", modules, x.draft.Len())
+		}
+		x.Tokens = append(x.Tokens, 7)
+		empty("behind", x)
+
+		// As after a loss of its memory, whether that is told or not.
+		for _, told := range []bool{true, false} {
+			if told {
+				w.drafter.Forget(x.ID)
+			}
+			w.cache.Release(x.Table)
+			x.computed = 0
+			for x.computed < len(x.Tokens)-1 {
+				w.serve(texts, min(13, len(x.Tokens)-1-x.computed), rejectAll)
+			}
+			w.serve(texts, 1, rejectAll)
+			w.propose(texts, 4, false)
+			w.check(texts, 4, false)
 		}
 	}
-	empty("never observed", unknown)
-	w.drafter.Forget(x.ID)
-	empty("forgotten", x)
-	w.serve(texts, 1, rejectAll)
-	w.propose(texts, 4, false)
-	w.check(texts, 4, false) // its keys and values are still in the pages
-	x.Tokens = append(x.Tokens, 7)
-	empty("behind", x)
-
-	// As after a loss of its memory.
-	w.drafter.Forget(x.ID)
-	w.cache.Release(x.Table)
-	x.computed = 0
-	for x.computed < len(x.Tokens)-1 {
-		w.serve(texts, min(13, len(x.Tokens)-1-x.computed), rejectAll)
-	}
-	w.serve(texts, 1, rejectAll)
-	w.propose(texts, 4, false)
-	w.check(texts, 4, false)
 }
 
 // A token that is known only after its row was observed is as good.
@@ -148,7 +209,7 @@ func TestMTPLateTokens(t *testing.T) {
 		w.grow(x, x.computed+1)
 		w.step.Add(x.Table, x.computed, x.Tokens[x.computed:])
 		w.run()
-		if err := w.drafter.Observe(w, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}}); err != nil {
+		if err := w.drafter.Observe(w.runner, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}}); err != nil {
 			t.Fatal(err)
 		}
 		x.computed++
@@ -156,6 +217,34 @@ func TestMTPLateTokens(t *testing.T) {
 		x.Row.History.Add(token)
 		w.propose([]*mtpText{x}, 3, false)
 		w.check([]*mtpText{x}, 3, false)
+	}
+}
+
+// A pass that fails is told, and its sequences are drafted for no more until
+// they are observed again.
+func TestMTPFails(t *testing.T) {
+	w := newMTPWorld(t, "deepseek_v3", 1)
+	texts := []*mtpText{w.start(20, nil)}
+	x := texts[0]
+	w.prefill(texts, 20)
+	w.grow(x, x.computed+1)
+	w.step.Reset()
+	w.step.Add(x.Table, x.computed, x.Tokens[x.computed:])
+	w.run()
+	x.Tokens = append(x.Tokens, int32(w.model.Config().Vocab))
+	err := w.drafter.Observe(w.runner, []Observed{{Sequence: &x.Sequence, From: x.computed, Rows: []int{0}}})
+	if want := "module 1 of multi-token prediction: token"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, expected %q", err, want)
+	}
+	x.computed++
+	x.Tokens[x.computed] = 3
+	w.propose(texts, 2, false)
+	if n := x.draft.Len(); n != 0 {
+		t.Errorf("%d tokens are drafted, want none", n)
+	}
+	w.serve(texts, 1, rejectAll)
+	if w.propose(texts, 2, false); x.draft.Len() != 2 {
+		t.Errorf("%d tokens are drafted, want 2", x.draft.Len())
 	}
 }
 

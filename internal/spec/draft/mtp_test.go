@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/foretoken/foretoken/internal/checkpoint"
+	"github.com/foretoken/foretoken/internal/exec"
 	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model"
@@ -24,7 +25,7 @@ type mtpWorld struct {
 	model   model.Model
 	pool    *kernel.Pool
 	cache   *kvcache.Pool
-	st      nn.State // of the target's steps
+	runner  *exec.Runner // of the target
 	step    nn.Step
 	drafter Drafter
 	random  *rand.Rand
@@ -55,33 +56,17 @@ func newMTPWorld(t *testing.T, family string, modules int) *mtpWorld {
 		t.Fatal(err)
 	}
 	w := &mtpWorld{T: t, model: m, pool: pool, cache: cache, random: rand.New(rand.NewPCG(1, 2))}
-	w.st = nn.State{Pool: pool, Cache: cache}
+	w.runner = exec.NewRunner(m, pool, cache, 0)
 	if w.drafter, err = NewMTP(m, pool, cache); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// States implements Target.
-func (w *mtpWorld) States(rows []int) []float32 {
-	mark := w.st.Mark()
-	defer w.st.Release(mark)
-	states := w.st.Take(len(rows) * w.model.StateWidth())
-	w.model.States(&w.st, rows, states)
-	return states
-}
-
 // run computes the step with the target.
 func (w *mtpWorld) run() {
 	w.Helper()
-	if err := w.model.Embed(&w.step, &w.st); err != nil {
-		w.Fatal(err)
-	}
-	for _, l := range w.model.Layers() {
-		l.Attention(&w.step, &w.st)
-		l.FFN(&w.step, &w.st)
-	}
-	if err := w.st.Err(); err != nil {
+	if err := w.runner.Run(&w.step, nil); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -165,7 +150,7 @@ func (w *mtpWorld) serve(texts []*mtpText, rows int, accept func(drafted int) in
 		}
 		observed = append(observed, o)
 	}
-	if err := w.drafter.Observe(w, observed); err != nil {
+	if err := w.drafter.Observe(w.runner, observed); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -214,6 +199,9 @@ func (w *mtpWorld) expect(x *mtpText, depth int, drawn bool) (rows []mtpRow) {
 		peak := 1 / kernel.ExpSum(logits, slices.Max(logits))
 		row := a.Row
 		row.Position, row.Generated = len(tokens), len(tokens)-x.Prompt
+		if d > 1 {
+			row.Allowed = nil
+		}
 		row.History = sample.NewHistory(x.Tokens[:x.Prompt])
 		row.History.Add(tokens[x.Prompt:]...)
 		dist, err := sampler.Dist(logits, &row)
@@ -251,7 +239,7 @@ func (w *mtpWorld) predict(tokens []int32, n, d int) []float32 {
 		all[i] = i
 	}
 	width, modules := w.model.StateWidth(), w.model.MTP()
-	states := slices.Clone(w.States(all))
+	states := slices.Clone(w.runner.States(all))
 	st := nn.State{Pool: w.pool, Cache: w.cache}
 	forward := func(k, pos int, tokens []int32, in []float32) (out []float32) {
 		w.step.Reset()
