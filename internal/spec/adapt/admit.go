@@ -146,7 +146,7 @@ func (c *Controller) Stepped(s Step) {
 		g.expected += expected
 		g.expectedPlain += plain * tokens / float64(s.Sequences)
 	}
-	c.probing.settle(took+drafting, c.Steps.seconds(s.Rows)-c.Steps.seconds(s.Rows-1), drafting, plain)
+	c.probing.settle(took+drafting, drafting, plain)
 	c.Steps.Observe(s.Rows, s.Took)
 	c.now = prospect{}
 }

@@ -242,7 +242,8 @@ func (a *arm) of(temperature float32) *survival {
 type correction struct {
 	shift, variance float64
 	odds            float64 // e^shift, with the optimism that its variance allows
-	seen            uint64  // the step that it was last verified in
+	surprise        surprise
+	seen            uint64 // the step that it was last verified in
 }
 
 const (
@@ -270,8 +271,10 @@ func (k *correction) update() {
 // observe learns whether a token was accepted that is with probability p
 // usually.
 func (k *correction) observe(p float64, accepted bool) {
-	p = min(max(p, 0.005), 0.995)
 	p = shifted(p, math.Exp(k.shift))
+	if k.surprise.add(p, accepted) {
+		k.shift, k.variance = 0, shiftVariance
+	}
 	v := p * (1 - p)
 	k.variance = min(k.variance, shiftVariance)
 	gain := k.variance / (1 + k.variance*v)
@@ -282,6 +285,31 @@ func (k *correction) observe(p float64, accepted bool) {
 	k.shift += gain * (y - p)
 	k.variance = gain + shiftNoise
 	k.update()
+}
+
+// A surprise adds up how much likelier outcomes are if tokens are accepted as
+// those of a useful drafter than by what was learned (Page's cumulative sum). An
+// arm that is off is seen now and then only: without this, what was learned
+// would outweigh what is seen for very long.
+type surprise float64
+
+const (
+	useful    = 0.75
+	surprised = 2.5 // two tokens that were expected with 0.2, or four with 0.4
+)
+
+// add reports whether what was learned is no longer true.
+func (s *surprise) add(p float64, accepted bool) bool {
+	ratio := useful / p
+	if !accepted {
+		ratio = (1 - useful) / (1 - p)
+	}
+	*s = max(0, *s+surprise(math.Log(ratio)))
+	if *s < surprised {
+		return false
+	}
+	*s = 0
+	return true
 }
 
 // shifted is a probability whose odds are multiplied.

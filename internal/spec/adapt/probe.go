@@ -7,18 +7,18 @@ package adapt
 type probing struct {
 	credit float64 // seconds
 	on     bool    // in this step
-	lost   float64 // seconds that the tokens not drafted otherwise are worth
+	cost   float64 // seconds: of its row, and what tokens not drafted otherwise are worth
 	passes bool    // its passes are for the probe alone
 }
 
 const probeShare = 0.01
 
 // settle closes the account of a step.
-func (p *probing) settle(took, row, drafting, plain float64) {
+func (p *probing) settle(took, drafting, plain float64) {
 	// What is not used is not saved up beyond a few steps.
 	p.credit = min(p.credit+probeShare*took, 2*plain)
 	if p.on {
-		p.credit -= row + p.lost
+		p.credit -= p.cost
 		if p.passes {
 			p.credit -= drafting
 		}
@@ -45,11 +45,11 @@ func (c *Controller) probe(asks []Ask, p *plan) {
 	if request < 0 {
 		return
 	}
-	cost, lost := c.cost(p, asks, request, arm)
-	if cost+lost > c.probing.credit {
+	rows, passes := c.cost(p, asks, request, arm)
+	if rows+passes > c.probing.credit {
 		return
 	}
-	c.probing.on, c.probing.lost = true, lost
+	c.probing.on, c.probing.cost = true, rows
 	c.probing.passes = !c.arms[arm].Free && (p.arm != arm || p.depth == 0)
 	if c.probing.passes && p.depth > 0 {
 		// The passes of one arm are all that a step has.
@@ -78,17 +78,18 @@ func (c *Controller) off(p *plan, ask *Ask, r, arm int) bool {
 	return bin(c.survivals[c.free[r].first]) < p.least
 }
 
-// cost is the time that a probe takes, and that which the drafts it replaces
-// are worth.
-func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (cost, lost float64) {
+// cost is the time that a probe takes: of its row, with what the drafts that it
+// replaces are worth, and of its pass.
+func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (row, pass float64) {
 	a := &c.arms[arm]
-	cost = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+	row = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+	lost := c.planned(p, request)
 	switch {
 	case a.Free:
 	case p.arm == arm && p.depth > 0:
-		cost += a.passes.seconds(c.probed(p)+1) - a.passes.seconds(c.probed(p))
+		pass = a.passes.seconds(c.probed(p)+1) - a.passes.seconds(c.probed(p))
 	default:
-		cost += a.passes.seconds(1)
+		pass = a.passes.seconds(1)
 		if p.depth > 0 {
 			for r := range asks {
 				if p.costly[r] && r != request {
@@ -97,8 +98,7 @@ func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (cost, lost flo
 			}
 		}
 	}
-	lost += c.planned(p, request)
-	return cost, lost / c.now.rate
+	return row + lost/c.now.rate, pass
 }
 
 // probed is the number of sequences that the plan's passes have.
