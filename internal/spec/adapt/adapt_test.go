@@ -27,12 +27,12 @@ func TestAdaptingIsAsGoodAsTheBestFixed(t *testing.T) {
 				t.Run(fmt.Sprint(name, "/", a.name, "/", arm.Name), func(t *testing.T) {
 					for _, concurrency := range []int{1, 2, 4, 8, 16} {
 						w := newWorld(t, concurrency, curves[name], arm)
-						gamma, fixed := w.bestFixed(100)
+						gamma, fixed := w.bestFixed(100 + 600/concurrency)
 						if a.name == "changing" {
 							gamma, fixed = w.bestFixed(800)
 						}
 						got := w.run(1600)
-						t.Logf("%2d at once: %.1f tokens/s, best fixed %.1f with %d, %+.1f %%", concurrency, got, fixed, gamma, 100*(got/fixed-1))
+						t.Logf("%s %2d at once: %.1f tokens/s, best fixed %.1f with %d, %+.1f %%", t.Name()[38:], concurrency, got, fixed, gamma, 100*(got/fixed-1))
 						if got < 0.97*fixed {
 							t.Errorf("%d at once: %.1f tokens/s, with %d tokens always %.1f", concurrency, got, gamma, fixed)
 						}

@@ -139,6 +139,7 @@ type prospect struct {
 	rate   float64 // tokens per second of the plan
 	row    float64 // seconds that a drafted row adds, by the plan
 	passes int     // of the plan
+	free   int     // rows of the plan without those that passes draft
 	tokens float64 // committed in expectation, once admitted
 }
 
@@ -248,7 +249,7 @@ type correction struct {
 
 const (
 	shiftVariance = 0.7   // of requests around what is usual
-	shiftNoise    = 0.005 // that a token adds: requests change
+	shiftNoise    = 0.001 // that a token adds: requests change
 	optimism      = 0.3   // deviations: what is not known well is tried
 )
 
@@ -272,9 +273,6 @@ func (k *correction) update() {
 // usually.
 func (k *correction) observe(p float64, accepted bool) {
 	p = shifted(p, math.Exp(k.shift))
-	if k.surprise.add(p, accepted) {
-		k.shift, k.variance = 0, shiftVariance
-	}
 	v := p * (1 - p)
 	k.variance = min(k.variance, shiftVariance)
 	gain := k.variance / (1 + k.variance*v)
@@ -287,15 +285,24 @@ func (k *correction) observe(p float64, accepted bool) {
 	k.update()
 }
 
+// check forgets what was learned if a probe says that it is no longer true. p is
+// what is expected of its token usually.
+func (k *correction) check(p float64, accepted bool) {
+	if k.surprise.add(shifted(p, math.Exp(k.shift)), accepted) {
+		k.shift, k.variance = 0, shiftVariance
+		k.update()
+	}
+}
+
 // A surprise adds up how much likelier outcomes are if tokens are accepted as
-// those of a useful drafter than by what was learned (Page's cumulative sum). An
-// arm that is off is seen now and then only: without this, what was learned
-// would outweigh what is seen for very long.
+// those of a useful drafter than by what was learned (Page's cumulative sum). It
+// is for probes: an arm that is off is seen now and then only, and what was
+// learned would outweigh what is seen for very long.
 type surprise float64
 
 const (
 	useful    = 0.75
-	surprised = 2.5 // two tokens that were expected with 0.2, or four with 0.4
+	surprised = 3.0 // two tokens that were expected with 0.15, or five with 0.4
 )
 
 // add reports whether what was learned is no longer true.

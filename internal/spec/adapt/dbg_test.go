@@ -3,16 +3,22 @@ package adapt
 import "testing"
 
 func TestDbg(t *testing.T) {
-	w := newWorld(t, 1, curves["linear"],
-		model(func(_, step int) float64 { return []float64{0, 0.9}[min(step/500, 1)] }))
-	for i := range 900 {
+	w := newWorld(t, 8, curves["stepped"], model(always(0.6)))
+	for i := range 400 {
 		w.run(1)
-		if i == 499 {
-			t.Log("change")
+		var l [8]int
+		for r, q := range w.requests {
+			l[r] = q.drafts[0].Len()
 		}
-		n := w.requests[0].drafts[0].Len()
-		if n > 0 {
-			t.Log(i, n, w.c.plans[0].rows, w.c.plans[0].least, w.c.probing, w.c.Steps.seconds(1), w.c.Steps.seconds(2), w.c.arms[0].passes.seconds(1), w.requests[0].learnt.arms[0], w.c.arms[0].classes[0].levels[0], w.c.arms[0].classes[0].first)
+		if i > 370 || i < 20 {
+			p := &w.c.plans[0]
+			q := &w.c.plans[1]
+			t.Log(i, l, w.c.choices, p.arm, p.rate, p.depth, q.arm, q.rate, q.depth, w.c.arms[0].passes.seconds(8))
 		}
 	}
+	for _, q := range w.requests {
+		t.Log(q.learnt.arms)
+	}
+	t.Log(w.c.arms[0].classes[0].levels)
+	t.Log(w.c.arms[0].classes[0].pool)
 }

@@ -27,7 +27,8 @@ type survival struct {
 	levels  [maxDepth]cell    // that a path goes on to a depth, of all drafts
 	width   [maxDepth]float64 // rows of a level that is verified
 	heat    calibration
-	first   surprise              // of first tokens
+	signed  surprise              // of first tokens, by what the cells expect
+	first   surprise              // by what the first level does
 	reached [maxDepth + 1]float64 // working memory, by depth
 }
 
@@ -159,6 +160,7 @@ func (c *Controller) estimates(dst []float64, p *Proposal) []float64 {
 // Verified learns what was accepted of the trimmed draft: path are its nodes,
 // from the anchor's child on.
 func (c *Controller) Verified(p Proposal, path []int32) {
+	probe := p.Request.must
 	p.Request.must = false
 	c.nodes.of(p.Draft)
 	c.stats[p.Arm].count(c.nodes.depths, len(path))
@@ -170,8 +172,9 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 	expected := s.expect(p.Draft, &c.nodes, path)
 	for depth, e := range expected {
 		p := min(max(e, 0.005), 0.995)
-		if depth == 0 && s.first.add(p, len(path) > 0) {
-			s.forget()
+		if probe && depth == 0 {
+			s.check(p, len(path) > 0)
+			k.check(p, len(path) > 0)
 		}
 		k.observe(p, depth < len(path))
 	}
@@ -233,11 +236,16 @@ func (s *survival) take(d *spec.Draft, at *places, path []int32) {
 	}
 }
 
-// forget makes an arm one that nothing is known of, but how it is calibrated.
-func (s *survival) forget() {
-	s.cells = [maxDepth][maxRank][buckets]cell{}
-	s.pool = [maxRank][buckets]cell{}
-	s.levels = [maxDepth]cell{}
+// check forgets what was learned, but how the drafter is calibrated, if probes
+// say that it is no longer true. expected is what the cells make of one's token.
+func (s *survival) check(expected float64, accepted bool) {
+	if s.signed.add(expected, accepted) {
+		s.cells = [maxDepth][maxRank][buckets]cell{}
+		s.pool = [maxRank][buckets]cell{}
+	}
+	if s.first.add(s.levels[0].mean(unknown, levelPrior), accepted) {
+		s.levels = [maxDepth]cell{}
+	}
 }
 
 // impute lets the levels of a draft that are not verified say what was expected
