@@ -119,11 +119,18 @@ func TestTheModelDraftsWhereNothingFreeDoes(t *testing.T) {
 	w := newWorld(t, 4, curves["flat"],
 		lookup(func(request, _ int) float64 { return []float64{0.95, 0.02}[request%2] }),
 		quick)
-	w.run(300)
-	for r, x := range w.c.choices {
-		if x.Arm != r%2 {
-			t.Errorf("request %d has arm %d, expected %d", r, x.Arm, r%2)
+	w.run(260)
+	right := [2]int{}
+	for range 40 {
+		w.run(1)
+		for r, x := range w.c.choices {
+			if x.Arm == r%2 {
+				right[x.Arm]++
+			}
 		}
+	}
+	if right[0] < 76 || right[1] < 76 { // but for probes
+		t.Errorf("of 80 rounds each, %v have the arm expected", right)
 	}
 }
 

@@ -307,6 +307,9 @@ const (
 
 // add reports whether what was learned is no longer true.
 func (s *surprise) add(p float64, accepted bool) bool {
+	if p >= useful {
+		return false
+	}
 	ratio := useful / p
 	if !accepted {
 		ratio = (1 - useful) / (1 - p)

@@ -57,7 +57,7 @@ func (b *branches) next() bool {
 func (b *branches) Accept(_ int, num, den float64) bool {
 	yes := big.NewRat(1, 1)
 	if num < den {
-		yes.SetFrac64(int64(num), int64(den))
+		yes.Quo(exact(num), exact(den))
 	}
 	return b.choose(yes, new(big.Rat).Sub(big.NewRat(1, 1), yes)) == 0
 }
@@ -66,10 +66,13 @@ func (b *branches) Accept(_ int, num, den float64) bool {
 func (b *branches) Pick(_ int, p spec.Row) int32 {
 	probs := make([]*big.Rat, len(p.W))
 	for i, w := range p.W {
-		probs[i] = big.NewRat(int64(w), int64(p.Total))
+		probs[i] = exact(w)
+		probs[i].Quo(probs[i], exact(p.Total))
 	}
 	return int32(b.choose(probs...))
 }
+
+func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 
 func outcomes(program func(*branches) []int32) map[string]string {
 	l := map[string]*big.Rat{}
@@ -114,13 +117,11 @@ func round(t *testing.T, seed uint64, async bool, blind stage) map[string]string
 	const depth, tokens = 3, 3
 	times := make([]time.Duration, 8)
 	rows := make([]int, 8)
+	total := time.Second
 	for i := range rows {
 		rows[i] = i + 1
-		times[i] = time.Duration(1+hash(seed, "time", i)%4) * time.Second / 2
-		if i > 0 {
-			times[i] += times[i-1] / 2
-			times[i] = max(times[i], times[i-1])
-		}
+		times[i] = total
+		total += []time.Duration{0, 100, 1000}[hash(seed, "time", i)%3] * ms
 	}
 	steps, err := NewSteps(rows, times)
 	if err != nil {
@@ -128,7 +129,7 @@ func round(t *testing.T, seed uint64, async bool, blind stage) map[string]string
 	}
 	return outcomes(func(b *branches) (text []int32) {
 		c := New(Config{Arms: []Arm{{Depth: depth}}, Async: async, Steps: steps})
-		c.arms[0].passes.scale *= 0.3
+		c.arms[0].passes.scale *= 0.05 + 0.1*float64(hash(seed, "pass")%10)
 		c.budgets, c.known = [2]int{int(hash(seed, "budget") % 5), 2}, 2
 		requests := make([]Request, 2)
 		asks := make([]Ask, 2)
