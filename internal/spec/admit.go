@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"cmp"
+	"math"
 	"slices"
 )
 
@@ -15,31 +15,44 @@ import (
 // draft. Nodes are admitted in order of survival, then depth, then request, so
 // that every prefix of the order has the parents of its nodes.
 type Admission struct {
-	order  []survival
-	first  []int // in keep, of each request
+	order  []place
+	sorted bool
+	first  []int // node of each request
 	keep   []bool
+	reach  []float64 // probability that a node and all before it are accepted
 	drawn  bool
 	rows   int
 	tokens float64
 	// Working memory of one draft.
-	reach    []float64
 	depths   []int32
 	children []int32
 }
 
-// A survival is the probability that a node and all before it are accepted.
-type survival struct {
-	key   float64 // by which it is admitted: p, or less
-	p     float64
-	depth int32
-	rank  int32 // among the children of its parent, in a drawn tree
-	node  int32 // in keep
+// A place is where a node comes in the order of admission, packed into one
+// number, as this sorts much faster: the complement of the survival that it is
+// admitted by, as a float32, then its depth, its rank among the children of its
+// parent if it is of a drawn tree, and itself.
+type place uint64
+
+const (
+	nodeBits  = 20
+	rankBits  = 6
+	depthBits = 8
+)
+
+func newPlace(survival float64, depth, rank, node int) place {
+	order := uint64(^math.Float32bits(float32(survival))) & (1<<30 - 1) // of 0 to 1
+	order = order<<depthBits | uint64(min(depth, 1<<depthBits-1))
+	order = order<<rankBits | uint64(min(rank, 1<<rankBits-1))
+	return place(order<<nodeBits | uint64(node))
 }
+
+func (p place) node() int { return int(p & (1<<nodeBits - 1)) }
 
 // Begin starts a step in which that many sequences decode without a draft.
 func (a *Admission) Begin(plain int) {
-	a.order, a.first, a.keep = a.order[:0], a.first[:0], a.keep[:0]
-	a.drawn, a.rows, a.tokens = false, plain, float64(plain)
+	a.order, a.first, a.keep, a.reach = a.order[:0], a.first[:0], a.keep[:0], a.reach[:0]
+	a.sorted, a.drawn, a.rows, a.tokens = false, false, plain, float64(plain)
 }
 
 // Add offers the draft of a sequence, with a confidence of each node, from 0 to
@@ -54,30 +67,29 @@ func (a *Admission) Add(d *Draft, confidence []float64, must int) {
 		drawn = drawn || q.Total > 0
 	}
 	a.drawn = a.drawn || drawn
-	a.reach = resize(a.reach, d.Len())
 	if d.Parents != nil {
 		a.depths = d.Depths(a.depths[:0])
 	}
 	at := len(a.order)
 	for i, p := range confidence {
-		depth := int32(i + 1)
+		depth := i + 1
 		if d.Parents != nil {
-			depth = a.depths[i]
+			depth = int(a.depths[i])
 		}
 		if parent := d.Parent(i); parent >= 0 {
-			p *= a.reach[parent]
+			p *= a.reach[base+parent]
 		}
-		a.reach[i] = p
+		a.reach = append(a.reach, p)
 		a.keep = append(a.keep, i < must)
 		if i < must {
 			a.rows++
 			a.tokens += p
 			continue
 		}
-		a.order = append(a.order, survival{p, p, depth, 0, int32(base + i)})
+		a.order = append(a.order, newPlace(p, depth, 0, base+i))
 	}
 	if drawn && d.Parents != nil {
-		a.inOrderDrawn(d, a.order[at:])
+		a.inOrderDrawn(d, base, a.order[at:])
 	}
 }
 
@@ -86,23 +98,22 @@ func (a *Admission) Add(d *Draft, confidence []float64, must int) {
 // The noise of a depth serves all rows of that depth (Siblings), so that what a
 // cousin's child looks like says something of a node's own token, though neither
 // is on the other's path.
-func (a *Admission) inOrderDrawn(d *Draft, nodes []survival) {
+func (a *Admission) inOrderDrawn(d *Draft, base int, nodes []place) {
 	a.children = resize(a.children, d.Len()+1) // of each row so far
 	clear(a.children)
 	for i, skipped := 0, d.Len()-len(nodes); i < d.Len(); i++ {
 		row := d.Parent(i) + 1
 		if i >= skipped {
-			nodes[i-skipped].rank = a.children[row]
+			nodes[i-skipped] = newPlace(1, int(a.depths[i]), int(a.children[row]), base+i)
 		}
 		a.children[row]++
 	}
-	slices.SortFunc(nodes, func(x, y survival) int {
-		return cmp.Or(cmp.Compare(x.depth, y.depth), cmp.Compare(x.rank, y.rank), cmp.Compare(x.node, y.node))
-	})
+	slices.Sort(nodes)
 	least := 1.0
-	for i := range nodes {
-		least = min(least, nodes[i].key)
-		nodes[i].key = least
+	for i, p := range nodes {
+		least = min(least, a.reach[p.node()])
+		// The same, by this survival.
+		nodes[i] = newPlace(least, 0, 0, 0) | p&(1<<(depthBits+rankBits+nodeBits)-1)
 	}
 }
 
@@ -116,13 +127,13 @@ func (a *Admission) Drawn() bool { return a.drawn }
 func (a *Admission) Greedy(perSecond func(rows int) float64) (theta float64) {
 	a.sort()
 	theta = a.tokens * perSecond(a.rows)
-	for _, s := range a.order {
-		next := (a.tokens + s.p) * perSecond(a.rows+1)
+	for _, p := range a.order {
+		next := (a.tokens + a.reach[p.node()]) * perSecond(a.rows+1)
 		if next <= theta {
 			break
 		}
 		theta = next
-		a.admit(s)
+		a.admit(p)
 	}
 	return theta
 }
@@ -134,8 +145,8 @@ func (a *Admission) Best(perSecond func(rows int) float64) (budget int, theta fl
 	a.sort()
 	tokens := a.tokens
 	theta = tokens * perSecond(a.rows)
-	for i, s := range a.order {
-		tokens += s.p
+	for i, p := range a.order {
+		tokens += a.reach[p.node()]
 		if t := tokens * perSecond(a.rows+i+1); t > theta {
 			budget, theta = i+1, t
 		}
@@ -147,15 +158,15 @@ func (a *Admission) Best(perSecond func(rows int) float64) (budget int, theta fl
 // was fixed before these drafts were made, as that of an earlier step.
 func (a *Admission) Top(budget int) {
 	a.sort()
-	for _, s := range a.order[:min(max(budget, 0), len(a.order))] {
-		a.admit(s)
+	for _, p := range a.order[:min(max(budget, 0), len(a.order))] {
+		a.admit(p)
 	}
 }
 
-func (a *Admission) admit(s survival) {
+func (a *Admission) admit(p place) {
 	a.rows++
-	a.tokens += s.p
-	a.keep[s.node] = true
+	a.tokens += a.reach[p.node()]
+	a.keep[p.node()] = true
 }
 
 // Keep says which nodes of the request's draft, in the order of Add, are
@@ -174,18 +185,11 @@ func (a *Admission) Rows() int { return a.rows }
 // Tokens returns how many tokens the step commits in expectation.
 func (a *Admission) Tokens() float64 { return a.tokens }
 
-// sort orders nodes by survival, then depth, then request, then node. Survival
-// falls along a path.
+// sort orders nodes by survival, then depth, then request. Survival falls along
+// a path.
 func (a *Admission) sort() {
-	slices.SortFunc(a.order, func(x, y survival) int {
-		switch {
-		case x.key != y.key:
-			return cmp.Compare(y.key, x.key)
-		case x.depth != y.depth:
-			return cmp.Compare(x.depth, y.depth)
-		case x.rank != y.rank:
-			return cmp.Compare(x.rank, y.rank)
-		}
-		return cmp.Compare(x.node, y.node)
-	})
+	if !a.sorted {
+		slices.Sort(a.order)
+		a.sorted = true
+	}
 }

@@ -88,7 +88,7 @@ func (d *Draft) Keep(keep []bool) {
 		if d.Parents[kept] = d.Parents[i]; d.Parents[kept] >= 0 {
 			d.Parents[kept] = moved[d.Parents[kept]]
 		}
-		if d.Confidence != nil {
+		if len(d.Confidence) > 0 {
 			d.Confidence[kept] = d.Confidence[i]
 		}
 		if len(d.Peak) > 0 {

@@ -1,6 +1,9 @@
 package adapt
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // More reports whether a pass of an arm that drafts that depth pays, by the
 // drafts so far: p are those of the arm, with what the passes before drafted.
@@ -19,25 +22,42 @@ func (c *Controller) More(arm, depth int, p []Proposal) bool {
 	if len(p) > 1 && drawn(p) {
 		return depth <= c.now.passes
 	}
-	row := c.now.row * c.now.rate // tokens that the time of a row is worth
-	gain, asked := 0.0, 0
+	rows, asked, deepest := c.now.free, 0, depth
+	for i := range p {
+		rows += p[i].Draft.Len()
+		if p[i].Request.depth >= depth {
+			asked++
+			deepest = max(deepest, p[i].Request.depth)
+		}
+	}
+	row := c.now.rate * c.further(rows, asked, deepest-depth+1) // tokens that the time of a row is worth
+	gain := 0.0
 	for i := range p {
 		q := &p[i]
 		if q.Request.depth < depth {
 			continue
 		}
-		reached := c.reached(q, depth-1)
-		if reached == 0 {
-			continue // the drafter had no more
-		}
-		asked++
 		s := a.of(q.Temperature)
 		s.averages(&c.average)
 		at := min(depth, maxDepth) - 1
-		next := reached * shifted(c.average[at], q.Request.of(arm, len(c.arms)).odds)
+		next := c.reached(q, depth-1) * shifted(c.average[at], q.Request.of(arm, len(c.arms)).odds)
 		gain += max(next-row*s.width[at], 0)
 	}
 	return gain > c.now.rate*a.passes.seconds(asked)
+}
+
+// further is the time that a row adds if all that are asked draft on, for as
+// many passes as make it least: a tile that is begun is worth filling.
+func (c *Controller) further(rows, asked, passes int) float64 {
+	least := math.Inf(1)
+	now := c.Steps.seconds(rows)
+	for n := asked; n <= asked*passes; n += asked {
+		least = min(least, (c.Steps.seconds(rows+n)-now)/float64(n))
+		if n == 0 {
+			break
+		}
+	}
+	return least
 }
 
 func drawn(p []Proposal) bool {
@@ -146,7 +166,7 @@ func (c *Controller) Stepped(s Step) {
 		g.expected += expected
 		g.expectedPlain += plain * tokens / float64(s.Sequences)
 	}
-	c.probing.settle(took+drafting, c.Steps.seconds(s.Rows)-c.Steps.seconds(s.Rows-1), drafting, plain)
+	c.probing.settle(took+drafting, drafting, plain)
 	c.Steps.Observe(s.Rows, s.Took)
 	c.now = prospect{}
 }

@@ -30,6 +30,7 @@ type plan struct {
 	least  int       // bin
 	depth  int
 	rows   int
+	free   int // of them, without those of the arm
 }
 
 // best finds the plan of the most tokens per second, in the manner of
@@ -59,7 +60,7 @@ func (c *Controller) best(asks []Ask) {
 			now.rate = best.rate
 		}
 	}
-	now.passes = best.depth
+	now.passes, now.free = best.depth, best.free
 	if best.rows > plain {
 		now.row = (c.Steps.seconds(best.rows) - c.Steps.seconds(plain)) / float64(best.rows-plain)
 	}
@@ -218,7 +219,7 @@ func (c *Controller) worth(a *arm, v *survival, reach []float64, share float64) 
 func (c *Controller) solve(p *plan, deepest int) {
 	s := &c.sums
 	plain := float64(c.now.plain)
-	p.rows, p.least, p.depth = c.now.plain, bins, 0
+	p.rows, p.free, p.least, p.depth = c.now.plain, c.now.plain, bins, 0
 	p.rate = plain / (c.Steps.seconds(c.now.plain) + c.now.beside)
 	var levels [maxDepth]struct{ rows, tokens, sequences float64 }
 	rows, tokens := plain, plain
@@ -230,11 +231,12 @@ func (c *Controller) solve(p *plan, deepest int) {
 			levels[d].tokens += s.levels[d].tokens[b]
 			levels[d].sequences += s.levels[d].sequences[b]
 		}
+		free := int(rows + 0.5)
 		rows, tokens, passes := rows, tokens, 0.0
 		for d := 0; ; d++ {
 			all := int(rows + 0.5)
 			if rate := tokens / (c.Steps.seconds(all) + c.now.beside + passes); rate > p.rate {
-				p.rate, p.least, p.depth, p.rows = rate, b, d, all
+				p.rate, p.least, p.depth, p.rows, p.free = rate, b, d, all, free
 			}
 			if d == deepest || levels[d].sequences == 0 {
 				break

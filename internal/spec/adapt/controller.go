@@ -139,6 +139,7 @@ type prospect struct {
 	rate   float64 // tokens per second of the plan
 	row    float64 // seconds that a drafted row adds, by the plan
 	passes int     // of the plan
+	free   int     // rows of the plan without those that passes draft
 	tokens float64 // committed in expectation, once admitted
 }
 
@@ -242,12 +243,13 @@ func (a *arm) of(temperature float32) *survival {
 type correction struct {
 	shift, variance float64
 	odds            float64 // e^shift, with the optimism that its variance allows
-	seen            uint64  // the step that it was last verified in
+	surprise        surprise
+	seen            uint64 // the step that it was last verified in
 }
 
 const (
 	shiftVariance = 0.7   // of requests around what is usual
-	shiftNoise    = 0.005 // that a token adds: requests change
+	shiftNoise    = 0.001 // that a token adds: requests change
 	optimism      = 0.3   // deviations: what is not known well is tried
 )
 
@@ -270,7 +272,6 @@ func (k *correction) update() {
 // observe learns whether a token was accepted that is with probability p
 // usually.
 func (k *correction) observe(p float64, accepted bool) {
-	p = min(max(p, 0.005), 0.995)
 	p = shifted(p, math.Exp(k.shift))
 	v := p * (1 - p)
 	k.variance = min(k.variance, shiftVariance)
@@ -282,6 +283,43 @@ func (k *correction) observe(p float64, accepted bool) {
 	k.shift += gain * (y - p)
 	k.variance = gain + shiftNoise
 	k.update()
+}
+
+// check forgets what was learned if a probe says that it is no longer true. p is
+// what is expected of its token usually.
+func (k *correction) check(p float64, accepted bool) {
+	if k.surprise.add(shifted(p, math.Exp(k.shift)), accepted) {
+		k.shift, k.variance = 0, shiftVariance
+		k.update()
+	}
+}
+
+// A surprise adds up how much likelier outcomes are if tokens are accepted as
+// those of a useful drafter than by what was learned (Page's cumulative sum). It
+// is for probes: an arm that is off is seen now and then only, and what was
+// learned would outweigh what is seen for very long.
+type surprise float64
+
+const (
+	useful    = 0.75
+	surprised = 3.0 // two tokens that were expected with 0.15, or five with 0.4
+)
+
+// add reports whether what was learned is no longer true.
+func (s *surprise) add(p float64, accepted bool) bool {
+	if p >= useful {
+		return false
+	}
+	ratio := useful / p
+	if !accepted {
+		ratio = (1 - useful) / (1 - p)
+	}
+	*s = max(0, *s+surprise(math.Log(ratio)))
+	if *s < surprised {
+		return false
+	}
+	*s = 0
+	return true
 }
 
 // shifted is a probability whose odds are multiplied.

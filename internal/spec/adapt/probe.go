@@ -7,21 +7,32 @@ package adapt
 type probing struct {
 	credit float64 // seconds
 	on     bool    // in this step
-	lost   float64 // seconds that the tokens not drafted otherwise are worth
+	row    float64 // seconds that its row takes
+	gain   float64 // that what is expected of it is worth, less what it replaces
 	passes bool    // its passes are for the probe alone
 }
 
-const probeShare = 0.01
+const (
+	probeShare = 0.01
+	// leastCost of what a probe takes counts, however likely it is to pay: an arm
+	// that is nearly worth it is probed often, and one that is not seldom.
+	leastCost = 0.125
+)
+
+// net is what a probe costs with passes of that time.
+func (p *probing) net(passes float64) float64 {
+	return max(p.row+passes-p.gain, leastCost*(p.row+passes))
+}
 
 // settle closes the account of a step.
-func (p *probing) settle(took, row, drafting, plain float64) {
+func (p *probing) settle(took, drafting, plain float64) {
 	// What is not used is not saved up beyond a few steps.
 	p.credit = min(p.credit+probeShare*took, 2*plain)
 	if p.on {
-		p.credit -= row + p.lost
-		if p.passes {
-			p.credit -= drafting
+		if !p.passes {
+			drafting = 0
 		}
+		p.credit -= p.net(drafting)
 	}
 	p.on = false
 }
@@ -45,11 +56,12 @@ func (c *Controller) probe(asks []Ask, p *plan) {
 	if request < 0 {
 		return
 	}
-	cost, lost := c.cost(p, asks, request, arm)
-	if cost+lost > c.probing.credit {
+	row, gain, passes := c.cost(p, asks, request, arm)
+	c.probing.row, c.probing.gain = row, gain
+	if c.probing.net(passes) > c.probing.credit {
 		return
 	}
-	c.probing.on, c.probing.lost = true, lost
+	c.probing.on = true
 	c.probing.passes = !c.arms[arm].Free && (p.arm != arm || p.depth == 0)
 	if c.probing.passes && p.depth > 0 {
 		// The passes of one arm are all that a step has.
@@ -78,27 +90,28 @@ func (c *Controller) off(p *plan, ask *Ask, r, arm int) bool {
 	return bin(c.survivals[c.free[r].first]) < p.least
 }
 
-// cost is the time that a probe takes, and that which the drafts it replaces
-// are worth.
-func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (cost, lost float64) {
-	a := &c.arms[arm]
-	cost = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+// cost is the time that a probe's row takes, the time that its gain is worth,
+// and that of its pass.
+func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (row, gain, pass float64) {
+	a, q := &c.arms[arm], &asks[request]
+	row = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+	first := a.of(q.Temperature).levels[0].mean(unknown, levelPrior)
+	gain = shifted(first, q.Request.of(arm, len(c.arms)).odds) - c.planned(p, request)
 	switch {
 	case a.Free:
 	case p.arm == arm && p.depth > 0:
-		cost += a.passes.seconds(c.probed(p)+1) - a.passes.seconds(c.probed(p))
+		pass = a.passes.seconds(c.probed(p)+1) - a.passes.seconds(c.probed(p))
 	default:
-		cost += a.passes.seconds(1)
+		pass = a.passes.seconds(1)
 		if p.depth > 0 {
 			for r := range asks {
 				if p.costly[r] && r != request {
-					lost += c.planned(p, r)
+					gain -= c.planned(p, r)
 				}
 			}
 		}
 	}
-	lost += c.planned(p, request)
-	return cost, lost / c.now.rate
+	return row, gain / c.now.rate, pass
 }
 
 // probed is the number of sequences that the plan's passes have.

@@ -13,12 +13,12 @@ import (
 // together: a common scale is learned quickly, and the shape, which says whether
 // drafts pay, slowly and only where numbers of rows are seen side by side.
 type Steps struct {
-	rows  []int     // the grid, rising
+	rows  []int     // points, rising: every number of rows where few are, then those of the profile
 	shape []float64 // seconds at each of rows if scale is 1, never falling
 	index []uint16  // of a number of rows up to the last: the point at or before it
 	scale float64
 	miss  float64 // mean size of the error of a prediction's logarithm
-	usual float64 // logarithm of the rows of late
+	usual float64 // mean of the rows of late
 	seen  int     // observations, up to settled
 }
 
@@ -26,6 +26,7 @@ const (
 	scaleRate = 0.1  // of an error's logarithm that the scale takes on
 	shapeRate = 0.04 // that the points beside it take on
 	settled   = 10   // observations after which these rates hold
+	dense     = 128  // rows up to which every number is a point, as tiles make steps anywhere
 	mostRows  = 1 << 15
 )
 
@@ -55,25 +56,41 @@ func NewSteps(rows []int, took []time.Duration) (*Steps, error) {
 	if len(rows) == 0 || len(rows) != len(took) {
 		return nil, fmt.Errorf("profile of steps has %d times for %d numbers of rows, expected as many, at least one", len(took), len(rows))
 	}
-	s := &Steps{rows: slices.Clone(rows), scale: 1, miss: 0.05, usual: math.Log(float64(rows[0])), seen: settled}
+	s := &Steps{rows: rows, scale: 1, miss: 0.05, usual: float64(rows[0]), seen: settled}
+	least := 1
 	for i, r := range rows {
-		if least := append([]int{0}, rows...)[i] + 1; r < least || r > mostRows {
+		if r < least || r > mostRows {
 			return nil, fmt.Errorf("profile of steps has %d rows at %d, expected %d to %d", r, i, least, mostRows)
 		}
 		if took[i] <= 0 {
 			return nil, fmt.Errorf("profile of steps has a time of %v for %d rows, expected more than none", took[i], r)
 		}
 		s.shape = append(s.shape, took[i].Seconds())
+		least = r + 1
 	}
 	level(s.shape)
+	s.number()
+	points, shape := []int(nil), []float64(nil)
 	for r := range rows[len(rows)-1] + 1 {
-		at, found := slices.BinarySearch(rows, r)
+		if _, found := slices.BinarySearch(rows, r); found || r > 0 && r <= dense {
+			points, shape = append(points, r), append(shape, s.seconds(r))
+		}
+	}
+	s.rows, s.shape = points, shape
+	s.number()
+	return s, nil
+}
+
+// number fills in the index of points.
+func (s *Steps) number() {
+	s.index = s.index[:0]
+	for r := range s.rows[len(s.rows)-1] + 1 {
+		at, found := slices.BinarySearch(s.rows, r)
 		if !found {
 			at = max(at-1, 0)
 		}
 		s.index = append(s.index, uint16(at))
 	}
-	return s, nil
 }
 
 // level makes times the nearest that never fall: runs that do get their mean.
@@ -155,7 +172,7 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 		e = min(max(e, -edge), edge)
 	}
 	s.scale *= math.Exp(rate * e)
-	apart := math.Log(float64(rows)) - s.usual
+	apart := float64(rows) - s.usual
 	s.usual += scaleRate * apart
 	s.bend(rows, shapeRate*min(math.Abs(apart), 1)*e)
 }

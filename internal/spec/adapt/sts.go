@@ -17,11 +17,11 @@ type calibration struct {
 }
 
 const (
-	stsDepth  = 16  // positions
-	stsRounds = 512 // remembered
-	stsEvery  = 16  // rounds between fits
-	stsLeast  = 64  // rounds of a position, for a fit
-	stsBins   = 20  // of the calibration error
+	stsDepth  = 16   // positions
+	stsRounds = 1024 // remembered
+	stsEvery  = 64   // rounds between fits
+	stsLeast  = 128  // rounds of a position, for a fit
+	stsBins   = 10   // of the calibration error: with more of them, it would be noise
 )
 
 // A stsRound is a chain that was verified.
@@ -31,13 +31,12 @@ type stsRound struct {
 	accepted int8
 }
 
-// stsGrid are the temperatures that are tried.
-var stsGrid = func() (t []float64) {
-	for x := 0.3; x < 4.05; x *= 1.05 {
-		t = append(t, x)
-	}
-	return append(t, 1, 1.5, 2, 3)
-}()
+// The grid of temperatures, by logarithm: coarse from half to four, then fine
+// around the best.
+const (
+	stsCoarse, stsFine = 0.3, 0.05
+	stsLow, stsHigh    = -0.9, 1.5
+)
 
 // apply returns the confidence of a depth, calibrated.
 func (k *calibration) apply(depth int, confidence float64) float64 {
@@ -98,15 +97,17 @@ func (k *calibration) fit(position int) bool {
 	if n < stsLeast {
 		return false
 	}
-	best, least := 1.0, math.Inf(1)
-	for _, t := range stsGrid {
-		e := k.miss(position, 1/t)
-		// Of equal ones that which changes least.
-		if e < least || e == least && math.Abs(math.Log(t)) < math.Abs(math.Log(best)) {
-			best, least = t, e
+	best, least := 0.0, k.miss(position, 1) // the logarithm of a temperature
+	try := func(from, to, by float64) {
+		for t := from; t <= to; t += by {
+			if e := k.miss(position, math.Exp(-t)); e < least {
+				best, least = t, e
+			}
 		}
 	}
-	k.inverse[position] = 1 / best
+	try(stsLow, stsHigh, stsCoarse)
+	try(best-stsCoarse+stsFine, best+stsCoarse-stsFine/2, stsFine)
+	k.inverse[position] = math.Exp(-best)
 	return true
 }
 

@@ -27,7 +27,9 @@ type survival struct {
 	levels  [maxDepth]cell    // that a path goes on to a depth, of all drafts
 	width   [maxDepth]float64 // rows of a level that is verified
 	heat    calibration
-	reached [maxDepth + 1]float64 // working memory: by depth
+	signed  surprise              // of first tokens, by what the cells expect
+	first   surprise              // by what the first level does
+	reached [maxDepth + 1]float64 // working memory, by depth
 }
 
 func newSurvival() *survival {
@@ -158,6 +160,7 @@ func (c *Controller) estimates(dst []float64, p *Proposal) []float64 {
 // Verified learns what was accepted of the trimmed draft: path are its nodes,
 // from the anchor's child on.
 func (c *Controller) Verified(p Proposal, path []int32) {
+	probe := p.Request.must
 	p.Request.must = false
 	c.nodes.of(p.Draft)
 	c.stats[p.Arm].count(c.nodes.depths, len(path))
@@ -166,34 +169,82 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 	}
 	s, k := c.arms[p.Arm].of(p.Temperature), p.Request.of(p.Arm, len(c.arms))
 	k.seen = c.step
-	expected, width := &s.reached, [maxDepth + 1]float64{}
-	clear(expected[:])
-	deepest := 0
-	for i, depth := range c.nodes.depths {
-		at := min(int(depth), maxDepth)
-		width[at]++
-		if depth > 1 && (int(depth)-2 >= len(path) || int(path[depth-2]) != p.Draft.Parent(i)) {
-			continue // its parent was not accepted: it says nothing
+	expected := s.expect(p.Draft, &c.nodes, path)
+	for depth, e := range expected {
+		p := min(max(e, 0.005), 0.995)
+		if probe && depth == 0 {
+			s.check(p, len(path) > 0)
+			k.check(p, len(path) > 0)
 		}
-		rank := int(c.nodes.ranks[i])
-		g := s.sign(p.Draft, i, int(depth), rank)
-		if int(depth) <= maxDepth {
-			expected[at] += s.estimate(g, int(depth), rank)
-			deepest = max(deepest, at)
-		}
-		s.learn(g, int(depth), rank, int(depth) <= len(path) && int(path[depth-1]) == i)
+		k.observe(p, depth < len(path))
 	}
-	for depth := 1; depth <= deepest; depth++ {
-		y := 0.0
-		if depth <= len(path) {
-			y = 1
-		}
-		s.levels[depth-1].add(y, 1, cellMost)
-		s.width[depth-1] += 0.1 * (width[depth] - s.width[depth-1])
-		k.observe(expected[depth], y == 1)
-	}
+	s.take(p.Draft, &c.nodes, path)
 	if p.Draft.Parents == nil && len(p.Draft.Confidence) > 0 {
 		s.heat.add(p.Draft.Confidence, len(path))
+	}
+}
+
+// observed reports whether a node's parent was accepted, so that the node was
+// tested, and whether it was accepted itself.
+func observed(d *spec.Draft, node, depth int, path []int32) (tested, accepted bool) {
+	if depth > 1 && (depth-2 >= len(path) || int(path[depth-2]) != d.Parent(node)) {
+		return false, false
+	}
+	return true, depth <= len(path) && int(path[depth-1]) == node
+}
+
+// expect returns the probability, by what was learned so far, of each depth that
+// was tested, from 1 at [0]; valid until the next call.
+func (s *survival) expect(d *spec.Draft, at *places, path []int32) []float64 {
+	expected := s.reached[:0]
+	for i := range d.Len() {
+		depth, rank := int(at.depths[i]), int(at.ranks[i])
+		if tested, _ := observed(d, i, depth, path); !tested || depth > maxDepth {
+			continue
+		}
+		for len(expected) < depth {
+			expected = append(expected, 0)
+		}
+		expected[depth-1] += s.estimate(s.sign(d, i, depth, rank), depth, rank)
+	}
+	return expected
+}
+
+// take learns from what was tested.
+func (s *survival) take(d *spec.Draft, at *places, path []int32) {
+	var width [maxDepth]float64
+	for i := range d.Len() {
+		depth, rank := int(at.depths[i]), int(at.ranks[i])
+		tested, accepted := observed(d, i, depth, path)
+		if tested {
+			s.learn(s.sign(d, i, depth, rank), depth, rank, accepted)
+		}
+		if depth <= maxDepth {
+			width[depth-1]++
+		}
+	}
+	for i, w := range width {
+		if w == 0 {
+			break
+		}
+		s.width[i] += 0.1 * (w - s.width[i])
+		if i < len(path) {
+			s.levels[i].add(1, 1, cellMost)
+		} else if i == len(path) {
+			s.levels[i].add(0, 1, cellMost)
+		}
+	}
+}
+
+// check forgets what was learned, but how the drafter is calibrated, if probes
+// say that it is no longer true. expected is what the cells make of one's token.
+func (s *survival) check(expected float64, accepted bool) {
+	if s.signed.add(expected, accepted) {
+		s.cells = [maxDepth][maxRank][buckets]cell{}
+		s.pool = [maxRank][buckets]cell{}
+	}
+	if s.first.add(s.levels[0].mean(unknown, levelPrior), accepted) {
+		s.levels = [maxDepth]cell{}
 	}
 }
 

@@ -1,0 +1,319 @@
+package adapt
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/foretoken/foretoken/internal/spec"
+)
+
+func chain(n int) *spec.Draft { return &spec.Draft{Tree: spec.Tree{Tokens: make([]int32, n)}} }
+
+// Fixed takes the first arm that offers something, as deep as it may, and cuts
+// nothing, however little it is worth.
+func TestFixed(t *testing.T) {
+	c := New(Config{
+		Arms:  []Arm{{Name: "lookup", Depth: 4, Free: true}, {Name: "model", Depth: 6}, {Name: "other", Depth: 6}},
+		Fixed: true,
+		Steps: profiled(t, []int{1, 2, 3}, 10*ms, 100*ms, 1000*ms),
+	})
+	var r [5]Request
+	asks := []Ask{
+		{Request: &r[0], Allowed: 7, Depth: 8, Nodes: 8, Offers: []*spec.Draft{chain(3), nil, nil}},
+		{Request: &r[1], Allowed: 7, Depth: 8, Nodes: 5, Offers: []*spec.Draft{chain(0), nil, nil}},
+		{Request: &r[2], Allowed: 1, Depth: 8, Nodes: 8, Offers: []*spec.Draft{nil, nil, nil}},
+		{Request: &r[3], Allowed: 6, Depth: 2, Nodes: 8},
+		{Request: &r[4], Allowed: 4, Depth: 2, Nodes: 8}, // the model makes the passes of this step
+	}
+	want := []Choice{{0, 4}, {1, 5}, {-1, 0}, {1, 2}, {-1, 0}}
+	if diff := cmp.Diff(want, c.Choose(asks, 3, 0)); diff != "" {
+		t.Errorf("choices (-want +got):\n%s", diff)
+	}
+	p := []Proposal{{&r[0], 0, 0, chain(3)}, {&r[1], 1, 0, chain(5)}, {&r[3], 1, 0, chain(2)}}
+	if !c.More(1, 5, p) {
+		t.Error("a fixed number of passes ends early")
+	}
+	c.Admit(p, 5, 0)
+	for i, n := range []int{3, 5, 2} {
+		if got := p[i].Draft.Len(); got != n {
+			t.Errorf("proposal %d has %d tokens left, expected %d", i, got, n)
+		}
+	}
+}
+
+// What was verified is counted, and a gain measured against decoding the same
+// sequences without drafts.
+func TestStats(t *testing.T) {
+	c := New(Config{
+		Arms:  []Arm{{Name: "lookup", Depth: 4, Free: true}, {Name: "model", Depth: 4}},
+		Fixed: true,
+		Steps: profiled(t, []int{1, 2, 4, 8}, 10*ms, 10*ms, 10*ms, 20*ms),
+	})
+	if got := c.Stats(); got.Measured != 0 || got.Predicted != 0 || len(got.Arms) != 2 || got.Arms[0].Tau() != 0 {
+		t.Errorf("before the first step: %+v", got)
+	}
+	q := new(Request)
+	for _, path := range [][]int32{{0, 1, 2}, {0}, {}} {
+		c.Choose([]Ask{{Request: q, Allowed: 2, Depth: 4, Nodes: 4}}, 0, 0)
+		p := []Proposal{{q, 1, 0, chain(3)}}
+		c.Admit(p, 0, 0)
+		c.Verified(p[0], path)
+		c.Stepped(Step{Rows: 4, Sequences: 1, Tokens: len(path) + 1, Took: 10 * ms, Arm: 1, Passes: 3, Drafting: 6 * ms})
+	}
+	c.Stepped(Step{Rows: 1, Sequences: 1, Tokens: 1, Took: 10 * ms, Arm: -1}) // nothing asked
+	got := c.Stats()
+	want := []ArmStats{
+		{Name: "lookup"},
+		{Name: "model", Rounds: 3, Drafts: []uint64{3, 3, 3}, Accepts: []uint64{2, 1, 1}, Tokens: 7, Drafting: 18 * ms},
+	}
+	if diff := cmp.Diff(want, got.Arms); diff != "" {
+		t.Errorf("arms (-want +got):\n%s", diff)
+	}
+	if tau := got.Arms[1].Tau(); math.Abs(tau-7./3) > 1e-9 {
+		t.Errorf("τ is %v, expected 7/3", tau)
+	}
+	// Eight tokens would have taken eight steps; four were taken, and 18 ms.
+	if want := 80. / 58; math.Abs(got.Measured-want) > 0.01 {
+		t.Errorf("measured speed-up %.3f, expected %.3f", got.Measured, want)
+	}
+	if want := 18. / 58; math.Abs(got.Drafting-want) > 1e-6 {
+		t.Errorf("drafting is a share of %.3f, expected %.3f", got.Drafting, want)
+	}
+	if got.Predicted < 1 || got.Predicted > 2 {
+		t.Errorf("predicted speed-up %.3f", got.Predicted)
+	}
+}
+
+// Predicted and measured speed-up agree once acceptance is known.
+func TestPredictionsComeTrue(t *testing.T) {
+	for _, arms := range [][]drafter{{model(always(0.8))}, {lookup(always(0.7))}} {
+		w := newWorld(t, 4, curves["knee"], arms...)
+		w.noise = 0.1
+		w.run(200)
+		w.c.gains = gains{}
+		w.run(1500)
+		s := w.c.Stats()
+		t.Logf("%s: predicted %.3f, measured %.3f, drafting %.3f", arms[0].Name, s.Predicted, s.Measured, s.Drafting)
+		if math.Abs(s.Predicted/s.Measured-1) > 0.04 || s.Measured < 1.2 {
+			t.Errorf("%s: predicted speed-up %.3f, measured %.3f", arms[0].Name, s.Predicted, s.Measured)
+		}
+	}
+}
+
+// Temperatures are apart: what is learned at one says nothing of another.
+func TestTemperaturesAreLearntApart(t *testing.T) {
+	for i, temperatures := range [][]float32{{0}, {0.1, 0.5}, {0.6, 1}, {1.1, 2}} {
+		for _, x := range temperatures {
+			if got := class(x); got != i {
+				t.Errorf("temperature %v is of class %d, expected %d", x, got, i)
+			}
+		}
+	}
+}
+
+// A chain whose nodes have peaks is cut where they fall, and a probe's first
+// token is not.
+func TestAdmitCutsByPeaks(t *testing.T) {
+	steps := profiled(t, []int{1, 100}, 10*ms, 307*ms) // a row adds 3 ms
+	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
+	d := chain(4)
+	d.Peak = []float64{0.97, 0.95, 0.2, 0.99}
+	q := new(Request)
+	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	if d.Len() != 2 || len(d.Peak) != 2 {
+		t.Errorf("%d tokens are left, expected 2", d.Len())
+	}
+	d = chain(2)
+	d.Peak = []float64{0.1, 0.1}
+	q.must = true
+	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	if d.Len() != 1 {
+		t.Errorf("%d tokens of a probe are left, expected 1", d.Len())
+	}
+	// Prompt rows that take long make rows cheap beside them.
+	d = chain(4)
+	d.Peak = []float64{0.97, 0.95, 0.5, 0.9}
+	c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, time.Second)
+	if d.Len() != 4 {
+		t.Errorf("%d tokens are left beside a long prompt, expected 4", d.Len())
+	}
+}
+
+// A step of the curve that does not pay ends algorithm 1, and not the search
+// among drafts that were chosen.
+func TestAStepOfTheCurveIsNoBarrierToChosenDrafts(t *testing.T) {
+	steps := profiled(t, []int{1, 2, 8, 9}, 10*ms, 19*ms, 19*ms, 60*ms)
+	for name, c := range map[string]struct {
+		drawn bool
+		left  int
+	}{"chosen": {false, 7}, "drawn": {true, 0}} {
+		d := chain(8)
+		for range 8 {
+			d.Peak = append(d.Peak, 0.85)
+			if c.drawn {
+				d.Q = append(d.Q, spec.Row{W: []float64{1}, Total: 1})
+			}
+		}
+		New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps}).Admit([]Proposal{{new(Request), 0, 1, d}}, 0, 0)
+		if d.Len() != c.left {
+			t.Errorf("%s: %d tokens are left, expected %d", name, d.Len(), c.left)
+		}
+	}
+}
+
+// With Async the number of tokens is what was best two steps earlier, and the
+// drafts at hand say which.
+func TestAsyncBudgetIsTwoStepsOld(t *testing.T) {
+	c := New(Config{Arms: []Arm{{Depth: 8}}, Async: true, Steps: profiled(t, []int{1, 100}, 10*ms, 307*ms)})
+	admit := func(peaks ...float64) int {
+		d := chain(len(peaks))
+		d.Peak = peaks
+		c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, 0)
+		return d.Len()
+	}
+	var got []int
+	for _, peaks := range [][]float64{{.99, .99, .99}, {.99, .1, .1}, {.1, .1, .1}, {.99, .99, .99}, {.99, .99, .99}, {.99, .99, .99}} {
+		got = append(got, admit(peaks...))
+	}
+	if want := []int{3, 1, 3, 1, 0, 3}; !slices.Equal(got, want) {
+		t.Errorf("tokens verified are %v, expected %v", got, want)
+	}
+}
+
+// Trees: children of the anchor and of nodes are cut alike, and what was
+// verified teaches by level.
+func TestTreesAreCutAndLearnt(t *testing.T) {
+	c := New(Config{Arms: []Arm{{Depth: 3}}, Steps: profiled(t, []int{1, 100}, 10*ms, 307*ms)})
+	q := new(Request)
+	tree := func() *spec.Draft {
+		d := new(spec.Draft)
+		d.Reset()
+		for i, parent := range []int{-1, -1, 0, 1, 2} {
+			d.Add(int32(i), parent)
+			d.Confidence = append(d.Confidence, []float64{.9, .05, .9, .9, .9}[i])
+		}
+		return d
+	}
+	d := tree()
+	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	if diff := cmp.Diff([]int32{0, 2, 4}, d.Tokens); diff != "" || d.Check(10) != nil {
+		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+	for range 60 {
+		c.Verified(Proposal{q, 0, 0, tree()}, []int32{1, 3}) // the second child, its child, and no more
+	}
+	d = tree()
+	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	if diff := cmp.Diff([]int32{1, 3}, d.Tokens); diff != "" {
+		t.Errorf("after verification: tokens (-want +got):\n%s", diff)
+	}
+	s := c.Stats().Arms[0]
+	if s.Rounds != 60 || s.Tokens != 180 || !slices.Equal(s.Drafts, []uint64{120, 120, 60}) || !slices.Equal(s.Accepts, []uint64{60, 60}[:2]) && !slices.Equal(s.Accepts, []uint64{60, 60, 0}) {
+		t.Errorf("counted: %+v", s)
+	}
+}
+
+// A step's decisions take no memory.
+func TestNothingIsAllocated(t *testing.T) {
+	for _, b := range batches() {
+		step := b.step(t)
+		for range 100 {
+			step()
+		}
+		if n := testing.AllocsPerRun(100, step); n > 0 {
+			t.Errorf("%s: %v allocations in a step", b.name, n)
+		}
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	for _, x := range batches() {
+		b.Run(x.name, func(b *testing.B) {
+			step := x.step(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				step()
+			}
+		})
+	}
+}
+
+type batch struct {
+	name        string
+	concurrency int
+	arm         Arm
+	confidence  bool
+}
+
+func batches() (all []batch) {
+	for _, n := range []int{1, 16, 64} {
+		all = append(
+			all,
+			batch{fmt.Sprint(n, " free"), n, Arm{Depth: 8, Free: true}, false},
+			batch{fmt.Sprint(n, " model"), n, Arm{Depth: 8}, false},
+			batch{fmt.Sprint(n, " block"), n, Arm{Depth: 8, Block: true}, true},
+		)
+	}
+	return all
+}
+
+// step chooses, admits and learns, with full drafts of eight tokens.
+func (x batch) step(t testing.TB) func() {
+	rows := Grid(1024)
+	took := make([]time.Duration, len(rows))
+	for i, r := range rows {
+		took[i] = 50*ms + time.Duration(r)*100*time.Microsecond
+	}
+	steps, err := NewSteps(rows, took)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Config{Arms: []Arm{x.arm}, Steps: steps})
+	asks := make([]Ask, x.concurrency)
+	drafts := make([]*spec.Draft, x.concurrency)
+	paths := make([][]int32, 9)
+	for i := range paths {
+		for j := range i {
+			paths[i] = append(paths[i], int32(j))
+		}
+	}
+	for r := range asks {
+		drafts[r] = new(spec.Draft)
+		asks[r] = Ask{Request: new(Request), Allowed: 1, Depth: 8, Nodes: 8, Offers: drafts[r : r+1]}
+	}
+	var p []Proposal
+	n := 0
+	return func() {
+		p = p[:0]
+		for r, d := range drafts {
+			*d = spec.Draft{Tree: spec.Tree{Tokens: d.Tokens[:0]}, Peak: d.Peak[:0], Confidence: d.Confidence[:0]}
+			for i := range 8 {
+				x01 := float64((r*31+i*17+n*7)%100) / 100
+				d.Tokens = append(d.Tokens, 1)
+				if x.confidence {
+					d.Confidence = append(d.Confidence, x01)
+				} else {
+					d.Peak = append(d.Peak, x01)
+				}
+			}
+			if !x.confidence {
+				d.Confidence = nil
+			}
+			p = append(p, Proposal{asks[r].Request, 0, 0, d})
+		}
+		n++
+		c.Choose(asks, 0, 0)
+		c.Admit(p, 0, 0)
+		rows := len(asks)
+		for i := range p {
+			rows += p[i].Draft.Len()
+			c.Verified(p[i], paths[min((i+n)%4, p[i].Draft.Len())])
+		}
+		c.Stepped(Step{Rows: rows, Sequences: len(asks), Tokens: rows, Took: 60 * ms, Arm: 0, Passes: 1, Drafting: 3 * ms})
+	}
+}

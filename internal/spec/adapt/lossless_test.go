@@ -1,0 +1,237 @@
+package adapt
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/spec"
+)
+
+// The proof that what the controller cuts keeps the law: as in package spec, a
+// program of random outcomes runs once for every sequence of them, and the
+// probabilities of what it returns are added up as fractions.
+
+// branches answers a program's questions, and are the draws of verification.
+type branches struct {
+	asked []question
+	at    int
+	prob  *big.Rat
+}
+
+type question struct {
+	probs  []*big.Rat
+	answer int
+}
+
+func (b *branches) choose(probs ...*big.Rat) int {
+	if b.at == len(b.asked) {
+		q := question{probs: probs}
+		for q.probs[q.answer].Sign() == 0 {
+			q.answer++
+		}
+		b.asked = append(b.asked, q)
+	}
+	q := b.asked[b.at]
+	b.at++
+	b.prob.Mul(b.prob, q.probs[q.answer])
+	return q.answer
+}
+
+func (b *branches) next() bool {
+	for len(b.asked) > 0 {
+		q := &b.asked[len(b.asked)-1]
+		for q.answer++; q.answer < len(q.probs); q.answer++ {
+			if q.probs[q.answer].Sign() > 0 {
+				return true
+			}
+		}
+		b.asked = b.asked[:len(b.asked)-1]
+	}
+	return false
+}
+
+// Accept implements spec.Draws.
+func (b *branches) Accept(_ int, num, den float64) bool {
+	yes := big.NewRat(1, 1)
+	if num < den {
+		yes.Quo(exact(num), exact(den))
+	}
+	return b.choose(yes, new(big.Rat).Sub(big.NewRat(1, 1), yes)) == 0
+}
+
+// Pick implements spec.Draws.
+func (b *branches) Pick(_ int, p spec.Row) int32 {
+	probs := make([]*big.Rat, len(p.W))
+	for i, w := range p.W {
+		probs[i] = exact(w)
+		probs[i].Quo(probs[i], exact(p.Total))
+	}
+	return int32(b.choose(probs...))
+}
+
+func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+
+func outcomes(program func(*branches) []int32) map[string]string {
+	l := map[string]*big.Rat{}
+	for b := new(branches); ; {
+		b.at, b.prob = 0, big.NewRat(1, 1)
+		text := fmt.Sprint(program(b))
+		if l[text] == nil {
+			l[text] = new(big.Rat)
+		}
+		l[text].Add(l[text], b.prob)
+		if !b.next() {
+			break
+		}
+	}
+	law := map[string]string{}
+	for text, p := range l {
+		law[text] = p.String()
+	}
+	return law
+}
+
+func hash(of ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, of...)
+	return h.Sum64() >> 7
+}
+
+// toyRow is a distribution over two tokens after a history.
+func toyRow(seed uint64, of byte, request int, h []int32) spec.Row {
+	one := float64(hash(seed, of, request, h) % 5)
+	return spec.Row{W: []float64{one, 4 - one}, Total: 4}
+}
+
+// A stage is what of a round the drafts go through without their distributions,
+// as if they had been chosen.
+type stage struct{ more, admit bool }
+
+// round is the law of two requests together: what they draft is drawn from a
+// model, whose confidence reads the tokens before, as deep as the controller
+// says, cut and verified by rejection.
+func round(t *testing.T, seed uint64, async bool, blind stage) map[string]string {
+	const depth, tokens = 3, 3
+	times := make([]time.Duration, 8)
+	rows := make([]int, 8)
+	total := time.Second
+	for i := range rows {
+		rows[i] = i + 1
+		times[i] = total
+		total += []time.Duration{0, 100, 1000}[hash(seed, "time", i)%3] * ms
+	}
+	steps, err := NewSteps(rows, times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcomes(func(b *branches) (text []int32) {
+		c := New(Config{Arms: []Arm{{Depth: depth}}, Async: async, Steps: steps})
+		c.arms[0].passes.scale *= 0.05 + 0.1*float64(hash(seed, "pass")%10)
+		c.budgets, c.known = [2]int{int(hash(seed, "budget") % 5), 2}, 2
+		requests := make([]Request, 2)
+		asks := make([]Ask, 2)
+		p := make([]Proposal, 2)
+		for r := range asks {
+			asks[r] = Ask{Request: &requests[r], Temperature: 1, Allowed: 1, Depth: depth, Nodes: depth}
+			p[r] = Proposal{&requests[r], 0, 1, new(spec.Draft)}
+		}
+		choices := c.Choose(asks, 0, 0)
+		for d := 1; d <= depth; d++ {
+			if !c.More(0, d, seen(p, blind.more)) {
+				break
+			}
+			for r, x := range choices {
+				if x.Arm < 0 || x.Depth < d {
+					continue
+				}
+				f := p[r].Draft
+				q := toyRow(seed, 'q', r, f.Tokens)
+				f.Q = append(f.Q, q)
+				f.Confidence = append(f.Confidence, float64(hash(seed, 'c', r, f.Tokens)%11)/10)
+				f.Tokens = append(f.Tokens, b.Pick(0, q))
+			}
+		}
+		cut := seen(p, blind.admit)
+		c.Admit(cut, 0, 0)
+		for r := range p {
+			f := p[r].Draft
+			f.Truncate(cut[r].Draft.Len())
+			after := func(row int) []int32 { return f.Tokens[:row] }
+			v, err := new(spec.Verifier).Rejection(f, func(row int) (spec.Row, error) { return toyRow(seed, 'p', r, after(row)), nil }, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := append([]int32{}, f.Tokens[:len(v.Path)]...)
+			out = append(out, v.Next)
+			for len(out) < tokens {
+				out = append(out, b.Pick(0, toyRow(seed, 'p', r, out)))
+			}
+			text = append(text, out[:tokens]...)
+		}
+		return text
+	})
+}
+
+// seen are proposals, without what they were drawn from if that is not to be
+// seen.
+func seen(p []Proposal, blind bool) []Proposal {
+	all := make([]Proposal, len(p))
+	for i := range p {
+		d := *p[i].Draft
+		if blind {
+			d.Q = nil
+		}
+		all[i] = p[i]
+		all[i].Draft = &d
+	}
+	return all
+}
+
+// What is chosen, drafted and cut of two requests together keeps the law of
+// both together, for any curve of step times and any confidences. It would not
+// if drafts that were drawn ended, or were cut, as those that are chosen may be.
+func TestTheLawIsKept(t *testing.T) {
+	lossy := map[string]int{}
+	cut := 0
+	for seed := range uint64(seeds) {
+		want := outcomes(func(b *branches) (text []int32) {
+			for r := range 2 {
+				var out []int32
+				for range 3 {
+					out = append(out, b.Pick(0, toyRow(seed, 'p', r, out)))
+				}
+				text = append(text, out...)
+			}
+			return text
+		})
+		differs := func(got map[string]string) string {
+			for text, p := range want {
+				if got[text] != p {
+					return fmt.Sprintf("%s has probability %s, expected %s", text, got[text], p)
+				}
+			}
+			return ""
+		}
+		for _, async := range []bool{false, true} {
+			if d := differs(round(t, seed, async, stage{})); d != "" {
+				t.Fatalf("seed %d, async %v: %s", seed, async, d)
+			}
+		}
+		cut++
+		for name, blind := range map[string]stage{"passes end by what was drawn": {more: true}, "live global search": {admit: true}} {
+			if lossy[name] == 0 && differs(round(t, seed, false, blind)) != "" {
+				lossy[name]++
+			}
+		}
+	}
+	for _, name := range []string{"passes end by what was drawn", "live global search"} {
+		if lossy[name] == 0 {
+			t.Errorf("%s: no case of %d shows that it is lossy", name, cut)
+		}
+	}
+}
+
+const seeds = 30
