@@ -26,8 +26,9 @@ import (
 //
 // Of a prefix that is shared, the modules' part was made by another sequence:
 // the same but for the last k positions of module k, which are made with
-// tokens behind the prefix, and those need not be this sequence's. That costs
-// drafts, never text.
+// tokens behind the prefix, and those need not be this sequence's. The last
+// positions of module k are also written in pages that have become shared since.
+// Either costs drafts, never text.
 type mtp struct {
 	modules       []*model.MTP
 	width, hidden int // values of a state, and of what the head reads
