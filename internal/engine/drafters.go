@@ -158,7 +158,7 @@ func (e *Engine) openSpeculator(o Speculation) error {
 	for _, a := range sp.arms {
 		c.Arms = append(c.Arms, a.Arm)
 	}
-	sp.ctl = adapt.New(c)
+	sp.ctl, e.board.arms = adapt.New(c), make([]SpeculationStats, len(sp.arms))
 	return nil
 }
 
@@ -199,11 +199,11 @@ func (sp *speculator) add(e *Engine, method string) error {
 			a.Depth, sp.Nodes = spec.Eagle1.Depth(), spec.Eagle1.Len()
 		}
 		a.drafter, err = e.modelDrafter(sp.Speculation, a.Depth)
-		sp.watches = sp.watches || e.drafting.own
+		a.watches = e.drafting.own
 	case mtp:
 		depth(max(3, len(e.model.MTP())))
 		a.drafter, err = draft.NewMTP(e.model, e.pool, e.cache)
-		sp.watches = true
+		a.watches, a.whole = true, true
 	case simulated:
 		depth(len(sp.Simulate))
 		a.Block = true

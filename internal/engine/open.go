@@ -280,7 +280,7 @@ func (e *Engine) load(ctx context.Context, o Options, packing nn.Packing, cacheT
 	}
 	if e.model, err = model.Load(e.checkpoint, model.Options{
 		Packing: packing, ExpertMemory: o.ExpertMemory, MLAExpanded: o.MLA == "expanded", RoundCache: o.RoundCache,
-		MTP: o.Speculation.Method == mtp || o.Speculation.Method == auto,
+		MTP: o.Speculation.Method == mtp || o.Speculation.Method == auto && e.checkpoint.Metadata() == nil, // GGUF files have them in part
 	}); err != nil {
 		return err
 	}

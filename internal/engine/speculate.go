@@ -16,7 +16,6 @@ type speculator struct {
 	arms      []*arm // as the controller numbers them
 	ctl       *adapt.Controller
 	simulated *draft.Simulated // nil: nothing is simulated
-	watches   bool             // some arm wants to see all rows
 
 	// The step at hand; the memory is used again.
 	slots     []*slot
@@ -39,6 +38,8 @@ type speculator struct {
 type arm struct {
 	adapt.Arm
 	drafter    draft.Drafter
+	watches    bool // it observes
+	whole      bool // and sequences that it does not draft for: it keeps something in every page
 	off        bool // it has failed
 	stats      SpeculationStats
 	acceptance float64 // in the self-check
@@ -266,16 +267,34 @@ type observed struct {
 	rows  []int
 }
 
-// observe tells drafters of the rows of the step that are committed.
+// observe tells drafters of the rows of the step that are committed: of all
+// sequences those that keep something in every page, others only of those that
+// they may draft for.
 func (e *Engine) observe() {
-	sp, o := e.speculator, &e.loop.observed
-	if sp == nil || !sp.watches {
+	if e.speculator == nil {
 		return
 	}
+	for i, a := range e.speculator.arms {
+		if a.off || !a.watches {
+			continue
+		}
+		spans := e.committed(func(s *sequence) bool { return a.whole || s.allowed>>i&1 != 0 })
+		if len(spans) == 0 {
+			continue
+		}
+		if err := e.protect(func() error { return a.drafter.Observe(e.runner, spans) }); err != nil {
+			e.speculator.switchOff(e, a, err)
+		}
+	}
+}
+
+// committed are the rows of the step that are committed, of some sequences.
+func (e *Engine) committed(of func(*sequence) bool) []draft.Observed {
+	o := &e.loop.observed
 	o.spans, o.rows = o.spans[:0], o.rows[:0]
 	for i := range e.loop.planned {
 		p := &e.loop.planned[i]
-		if e.loop.seqs[p.id] == nil || p.allowed == 0 {
+		if e.loop.seqs[p.id] != p.sequence || !of(p.sequence) {
 			continue
 		}
 		first := len(o.rows)
@@ -287,14 +306,7 @@ func (e *Engine) observe() {
 		}
 		o.spans = append(o.spans, draft.Observed{Sequence: p.sequence.look(e), From: p.from, Rows: o.rows[first:len(o.rows):len(o.rows)]})
 	}
-	for _, a := range sp.arms {
-		if a.off || len(o.spans) == 0 {
-			continue
-		}
-		if err := e.protect(func() error { return a.drafter.Observe(e.runner, o.spans) }); err != nil {
-			sp.switchOff(e, a, err)
-		}
-	}
+	return o.spans
 }
 
 // look is what drafters see of a sequence now.
@@ -325,16 +337,4 @@ func (e *Engine) forget(s *sequence) {
 			a.drafter.Forget(s.id)
 		}
 	}
-}
-
-// figures are those of all arms, by method; nil without any.
-func (sp *speculator) figures() map[string]SpeculationStats {
-	if sp == nil {
-		return nil
-	}
-	figures := make(map[string]SpeculationStats, len(sp.arms))
-	for _, a := range sp.arms {
-		figures[a.Name] = a.stats.clone()
-	}
-	return figures
 }

@@ -181,6 +181,13 @@ func (s *SpeculationStats) add(nodes, depth, accepted, tokens int) {
 	}
 }
 
+// copy makes s a copy of t, in its own memory.
+func (s *SpeculationStats) copy(t *SpeculationStats) {
+	drafts, accepts := append(s.Drafts[:0], t.Drafts...), append(s.Accepts[:0], t.Accepts...)
+	*s = *t
+	s.Drafts, s.Accepts = drafts, accepts
+}
+
 // clone returns a copy with memory of its own.
 func (s *SpeculationStats) clone() SpeculationStats {
 	c := *s

@@ -54,6 +54,7 @@ type RequestState struct {
 type board struct {
 	mu    sync.Mutex
 	stats Stats
+	arms  []SpeculationStats // of the speculator's, in order
 	stage string
 	count int // of rows, or of what the stage works on
 	since time.Time
@@ -80,10 +81,15 @@ func (e *Engine) publish() {
 	e.stats.CacheTokens = e.cache.Capacity()
 	e.stats.CacheUsage = float64(held*e.cache.PageSize()) / float64(e.cache.Capacity())
 	e.stats.queued = s.Waiting
-	e.stats.Speculation = e.speculator.figures()
 	b := &e.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if sp := e.speculator; sp != nil {
+		e.stats.Predicted, e.stats.Measured = sp.ctl.Speedup()
+		for i, a := range sp.arms {
+			b.arms[i].copy(&a.stats)
+		}
+	}
 	b.stats = e.stats
 }
 
@@ -94,6 +100,12 @@ func (e *Engine) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
+	if e.speculator != nil {
+		s.Speculation = make(map[string]SpeculationStats, len(b.arms))
+		for i, a := range e.speculator.arms {
+			s.Speculation[a.Name] = b.arms[i].clone()
+		}
+	}
 	s.Waiting, s.Stage, s.For = max(s.queued, waiting), b.stage, time.Since(b.since)
 	if b.count > 0 {
 		s.Stage = fmt.Sprintf("%s of %d rows", b.stage, b.count)

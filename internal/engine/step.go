@@ -53,6 +53,7 @@ type planned struct {
 	anchor int         // the last of its rows that are not drafted
 	from   int         // position of the first
 	path   []int32     // accepted nodes of draft
+	ended  bool        // it has its last token
 }
 
 // compute runs spans as one step, with the drafts of some. If the step fails, the
@@ -140,14 +141,21 @@ func (e *Engine) commit() {
 				l.rows = append(l.rows, row)
 			}
 		} else {
-			e.share(s)
 			l.sched.Update(s.id, s.computed, len(s.tokens))
 		}
 	}
 	if len(l.ready) > 0 {
 		e.sample()
 	}
-	e.observe()
+	e.observe() // before pages are shared, which have a place for what drafters keep
+	for i := range l.planned {
+		if p := &l.planned[i]; l.seqs[p.id] == p.sequence {
+			e.share(p.sequence)
+			if p.ended {
+				e.finish(p.sequence)
+			}
+		}
+	}
 }
 
 // sample gives the sequences that are ready their next tokens.
@@ -178,19 +186,13 @@ func (e *Engine) sample() {
 		if l.seqs[s.id] == nil {
 			continue // another choice of its request has failed
 		}
-		ended := true
-		var err error
-		if !s.group.PromptOnly {
-			err = e.protect(func() error { ended, err = e.verify(p, logits[first*vocab:row*vocab]); return err })
-		}
-		if err != nil {
-			e.fail(s, err)
+		p.ended = true
+		if s.group.PromptOnly {
 			continue
 		}
-		e.share(s)
-		if ended {
-			e.finish(s)
-		} else {
+		if err := e.protect(func() (err error) { p.ended, err = e.verify(p, logits[first*vocab:row*vocab]); return err }); err != nil {
+			e.fail(s, err)
+		} else if !p.ended {
 			l.sched.Update(s.id, s.computed, len(s.tokens))
 		}
 	}

@@ -47,12 +47,19 @@ func (c *Controller) Stats() Stats {
 		a := &s.Arms[i]
 		a.Drafts, a.Accepts = slices.Clone(a.Drafts), slices.Clone(a.Accepts)
 	}
+	s.Predicted, s.Measured = c.Speedup()
 	if g := c.gains; g.took > 0 {
-		s.Predicted = g.expectedPlain / g.expected
-		s.Measured = g.plain / g.took
 		s.Drafting = g.drafting / g.took
 	}
 	return s
+}
+
+// Speedup returns Predicted and Measured.
+func (c *Controller) Speedup() (predicted, measured float64) {
+	if g := c.gains; g.took > 0 {
+		return g.expectedPlain / g.expected, g.plain / g.took
+	}
+	return 0, 0
 }
 
 // count counts a round: nodes of the draft at each depth are in c.nodes.
