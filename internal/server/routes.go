@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 	"path"
-	"strings"
 )
 
 // A handler answers a request. An error that it returns before it has written
@@ -66,22 +65,12 @@ func (s *Server) mux() http.Handler {
 	}})
 	mux.Handle("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isClean(r.URL.EscapedPath()) { // the library would send it to another address, past keys, ids and log
+		if p := r.URL.EscapedPath(); p != path.Clean("/"+p) { // the library would send most to another address, past ids and log
 			unknown(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// isClean reports whether a path is an address of its own, and not another way
-// to write one.
-func isClean(p string) bool {
-	clean := path.Clean("/" + p)
-	if strings.HasSuffix(p, "/") && clean != "/" {
-		clean += "/"
-	}
-	return p == clean
 }
 
 func notFound(r *http.Request) *Error {

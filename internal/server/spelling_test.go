@@ -67,3 +67,19 @@ func TestSpelling(t *testing.T) {
 		})
 	}
 }
+
+// What becomes certain at once may be several contents, of tokens of their own.
+func TestSpellingOfSeveralContents(t *testing.T) {
+	s := new(speller)
+	s.add("ab", chatLogProb{Token: "first"}, false)
+	s.add("cd e", chatLogProb{Token: "second"}, false)
+	for _, tc := range []struct{ text, want string }{{"ab", "first"}, {"c", "second"}, {"d", ""}, {" e", ""}} {
+		got := ""
+		for _, score := range s.tell(tools.Delta{Kind: tools.Content, Text: tc.text}) {
+			got += score.Token
+		}
+		if got != tc.want {
+			t.Errorf("%q has the tokens %q, want %q", tc.text, got, tc.want)
+		}
+	}
+}
