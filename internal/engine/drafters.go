@@ -123,8 +123,15 @@ func (e *Engine) loadDraftFrom(path string, packing nn.Packing) (err error) {
 		if d.vocab, err = draft.MapVocab(e.tokenizer, tokens, e.Config().Vocab, config.Vocab); err != nil {
 			return err
 		}
-		d.model, err = model.Load(d.checkpoint, model.Options{Packing: packing})
-		return err
+		if d.model, err = model.Load(d.checkpoint, model.Options{Packing: packing}); err != nil {
+			return err
+		}
+		for _, l := range d.model.Cache() {
+			if err := l.Shareable(); err != nil {
+				return fmt.Errorf("it would keep requests from sharing prefixes: %w", err)
+			}
+		}
+		return nil
 	})
 }
 

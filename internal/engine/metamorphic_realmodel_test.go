@@ -12,8 +12,20 @@ import (
 	"github.com/foretoken/foretoken/internal/checkpoint/pull"
 )
 
-// 200 requests to a published model, fetched as tools/realmodel fetches it.
+// 200 requests to a published model.
 func TestMetamorphicRealModel(t *testing.T) {
+	var sum Stats
+	subject{
+		path: realModel(t), base: Options{MaxModelLen: 160},
+		configurations: 10, requests: 20, prompt: 70, output: 8,
+	}.test(t, &sum)
+	enough(t, sum)
+}
+
+// realModel is the path of a published model, fetched as tools/realmodel fetches
+// it.
+func realModel(t *testing.T) string {
+	t.Helper()
 	const model = "smollm2:135m"
 	home := cmp.Or(os.Getenv("FORETOKEN_REALMODEL_HOME"), t.TempDir())
 	if !filepath.IsAbs(home) {
@@ -29,10 +41,5 @@ func TestMetamorphicRealModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sum Stats
-	subject{
-		path: m.Path, base: Options{MaxModelLen: 160},
-		configurations: 10, requests: 20, prompt: 70, output: 8,
-	}.test(t, &sum)
-	enough(t, sum)
+	return m.Path
 }
