@@ -99,6 +99,11 @@ func TestSuffix(t *testing.T) {
 	fresh.Sequence = &Sequence{ID: 4, Tokens: []int32{1, 2, 3, 4}, Prompt: 4}
 	propose(t, s, fresh)
 	wantDraft(t, "of the prompt, which no other sees", fresh.Draft)
+	s.Ended(&Sequence{Tokens: []int32{60, 61}})
+	s.Ended(&Sequence{Tokens: []int32{70, 71}})
+	fresh.Sequence = &Sequence{ID: 6, Tokens: []int32{9, 60, 61}, Prompt: 3}
+	propose(t, s, fresh)
+	wantDraft(t, "across outputs", fresh.Draft)
 	fresh.Sequence = &Sequence{ID: 5, Namespace: "other", Tokens: []int32{9, 2, 3}, Prompt: 3}
 	propose(t, s, fresh)
 	wantDraft(t, "another namespace", fresh.Draft)

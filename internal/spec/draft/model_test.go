@@ -150,6 +150,98 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// A prompt of which the model lacks the beginning is left for proposals, which
+// compute so much at a time.
+func TestObserveDoesNotCatchUp(t *testing.T) {
+	w := others(t)
+	prompt := text(150, 5)
+	first := w.start(greedy(), prompt[:100], nil)
+	w.tree.Insert(first.Table, "", first.Tokens[:first.computed])
+	s := w.start(greedy(), prompt, w.drafter(ModelOptions{}))
+	if n := w.cache.Marked(s.Table); n != 0 {
+		t.Errorf("%d positions are computed, of 96 that came with a prefix and 54 that came with the target's", n)
+	}
+}
+
+// Of drafts that were not verified nothing is kept, be they what the target
+// then takes: their memory may have been given back.
+func TestDraftsThatWereNotVerified(t *testing.T) {
+	for form, o := range forms {
+		w := twins(t)
+		d := w.drafter(o)
+		s := w.start(greedy(), text(40, 1), d)
+		base := len(s.Tokens)
+		w.propose(d, s, 4, 25)
+		for range 3 {
+			w.verify(s, new(spec.Draft), d)
+			if n := w.cache.Marked(s.Table); n != base {
+				t.Errorf("%s: %d positions are computed, expected %d", form, n, base)
+			}
+		}
+	}
+}
+
+// A page that took the place of one in which drafts were computed does not have
+// them, though it is marked as far.
+func TestDraftsInSwappedPages(t *testing.T) {
+	w := twins(t)
+	d := w.drafter(ModelOptions{})
+	one, two := w.start(greedy(), text(60, 1), d), w.start(greedy(), text(60, 1), d)
+	short, long := w.propose(d, one, 1, 1), w.propose(d, two, 5, 5)
+	w.verify(one, short, d)
+	if n := w.verify(two, long, nil); n != 5 {
+		t.Fatalf("%d of 5 tokens were accepted", n)
+	}
+	for len(one.Tokens) < len(two.Tokens) {
+		w.next(one, w.compute(one, 1))
+	}
+	for _, s := range []*running{one, two} {
+		w.tree.Insert(s.Table, "", s.Tokens[:s.computed])
+	}
+	w.observe(d, two, 60)
+	if n := w.cache.Marked(two.Table); n != 61 {
+		t.Errorf("%d positions are computed, expected 61: the anchor's", n)
+	}
+}
+
+// The least number of tokens holds at every position: the end is drafted where
+// it may come, and not before.
+func TestMinTokensOfDrafts(t *testing.T) {
+	p := greedy()
+	p.MinTokens, p.StopIDs, p.LogitBias = 4, []int32{7}, map[int32]float32{7: 100}
+	for form, o := range forms {
+		w := others(t)
+		d := w.drafter(o)
+		s := w.start(p, text(40, 1), d)
+		draft := w.propose(d, s, 6, 25)
+		depths := draft.Depths(nil)
+		ends := 0
+		for node, token := range draft.Tokens {
+			if token != 7 {
+				continue
+			}
+			if ends++; depths[node] < 4 {
+				t.Errorf("%s: the end is drafted at depth %d, expected 4: one token was generated", form, depths[node])
+			}
+		}
+		if ends == 0 {
+			t.Errorf("%s: the end is not drafted", form)
+		}
+	}
+}
+
+// A dynamic tree of few nodes is as deep as it may be.
+func TestDynamicIsDeep(t *testing.T) {
+	w := others(t)
+	d := w.drafter(ModelOptions{TopK: 3})
+	s := w.start(greedy(), text(40, 1), d)
+	passes := 0
+	a := w.ask(s, 4, 3)
+	if err := d.Propose([]Ask{a}, func(int) bool { passes++; return true }); err != nil || passes != 4 || a.Draft.Len() != 3 {
+		t.Errorf("%v: %d nodes by %d passes, expected 3 by 4", err, a.Draft.Len(), passes)
+	}
+}
+
 // Pages that take the place of the sequence's own may lack what was computed.
 func TestPagesAreSwapped(t *testing.T) {
 	w := others(t)
@@ -355,7 +447,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %v, asked for depths %v", form, err, asked)
 		}
 
-		propose(t, d, w.ask(s, 3, 3))
+		propose(t, d, w.ask(s, 5, 3))
 		s.Row.EOG = []int32{whole.Tokens[0]}
 		for node, draft := 0, w.propose(d, s, 5, 25); node < draft.Len(); node++ {
 			if p := draft.Parent(node); p >= 0 && draft.Tokens[p] == whole.Tokens[0] {
