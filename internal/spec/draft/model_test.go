@@ -361,9 +361,10 @@ func TestDrawn(t *testing.T) {
 		s := w.start(p, text(50, 9), d)
 		a := w.ask(s, 4, 25)
 		a.Drawn = true
-		for range 2 { // in memory that was used
-			propose(t, d, a)
+		for range 25 { // memory that was used
+			a.Draft.Q = append(a.Draft.Q, spec.Row{W: []float64{1}, Total: 1})
 		}
+		propose(t, d, a)
 		draft := a.Draft
 		if form == "dynamic" {
 			if len(draft.Q) > 0 {
@@ -377,10 +378,17 @@ func TestDrawn(t *testing.T) {
 			var children, up []int32
 			for node := range draft.Tokens {
 				if draft.Parent(node) == row-1 {
+					peak := draft.Peak[node]
+					if c := peak * math.Pow(1-peak, float64(len(children))); math.Abs(draft.Confidence[node]-c) > 1e-6 {
+						t.Errorf("%s, node %d, sibling %d: confidence %v with a peak of %v, expected %v", form, node, len(children), draft.Confidence[node], peak, c)
+					}
 					children = append(children, draft.Tokens[node])
 				}
 			}
 			if len(children) == 0 {
+				if row < len(draft.Q) && draft.Q[row].Total != 0 {
+					t.Errorf("%s, row %d has no children and a distribution", form, row)
+				}
 				continue
 			}
 			for n := row - 1; n >= 0; n = draft.Parent(n) {
