@@ -99,6 +99,11 @@ func TestSuffix(t *testing.T) {
 	fresh.Sequence = &Sequence{ID: 4, Tokens: []int32{1, 2, 3, 4}, Prompt: 4}
 	propose(t, s, fresh)
 	wantDraft(t, "of the prompt, which no other sees", fresh.Draft)
+	s.Ended(&Sequence{Tokens: []int32{60, 61}})
+	s.Ended(&Sequence{Tokens: []int32{70, 71}})
+	fresh.Sequence = &Sequence{ID: 6, Tokens: []int32{9, 60, 61}, Prompt: 3}
+	propose(t, s, fresh)
+	wantDraft(t, "across outputs", fresh.Draft)
 	fresh.Sequence = &Sequence{ID: 5, Namespace: "other", Tokens: []int32{9, 2, 3}, Prompt: 3}
 	propose(t, s, fresh)
 	wantDraft(t, "another namespace", fresh.Draft)
@@ -106,7 +111,7 @@ func TestSuffix(t *testing.T) {
 
 // Of more namespaces than may be, those used last are kept.
 func TestSuffixForgetsNamespaces(t *testing.T) {
-	s := NewSuffix(SuffixOptions{Namespaces: 2})
+	s := NewSuffix(SuffixOptions{Namespaces: 6})
 	end := func(namespace string) {
 		s.Ended(&Sequence{Namespace: namespace, Tokens: []int32{1, 2, 3}})
 	}
@@ -117,13 +122,15 @@ func TestSuffixForgetsNamespaces(t *testing.T) {
 		s.Forget(9)
 		return a.Draft.Len() == 1
 	}
-	end("a")
-	end("b")
+	for _, namespace := range []string{"a", "b", "c", "d", "e", "f"} {
+		end(namespace)
+	}
 	if !known("a") {
 		t.Error("a is not known")
 	}
-	end("c")
-	for namespace, want := range map[string]bool{"a": true, "b": false, "c": true} {
+	end("g")
+	for _, namespace := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		want := namespace != "b"
 		if known(namespace) != want {
 			t.Errorf("%s: known is %v, expected %v", namespace, !want, want)
 		}

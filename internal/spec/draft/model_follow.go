@@ -23,11 +23,7 @@ func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits [
 	if len(x) > 0 && &x[0] != &logits[0] {
 		m.scatter = x
 	}
-	best := kernel.Argmax(x)
-	if best < 0 || x[best]-x[best] != 0 {
-		return 0
-	}
-	peak = 1 / kernel.ExpSum(x, x[best])
+	peak = 1 / kernel.ExpSum(x, x[kernel.Argmax(x)])
 
 	row := w.Row
 	m.params = *w.Row.Params

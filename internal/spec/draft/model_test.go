@@ -100,111 +100,41 @@ func TestBatchIsAlone(t *testing.T) {
 	}
 }
 
-// A prompt is computed with the target's rows, or in pieces by several
-// proposals, or comes with a prefix that others have computed: the drafts are
-// the same. Until all is computed there are none.
-func TestCatchUp(t *testing.T) {
-	w := others(t)
-	prompt := text(100, 5)
-	first := w.drafter(ModelOptions{})
-	s := w.start(greedy(), prompt, first)
-	if n := w.cache.Marked(s.Table); n != 100 {
-		t.Errorf("%d positions are computed with the target's, expected 100", n)
-	}
-	want := w.propose(first, s, 4, 4)
-	if want.Len() != 4 || w.cache.Marked(s.Table) != 101 {
-		t.Fatalf("drafted %v, %d positions are computed", want.Tokens, w.cache.Marked(s.Table))
-	}
-
-	pieces := w.drafter(ModelOptions{CatchUp: 30})
-	late := w.start(greedy(), prompt, nil)
-	beside := w.start(greedy(), prompt[:40], nil)
-	for i, computed := range []int{30, 60, 90} {
-		asks := []Ask{w.ask(late, 4, 4), w.ask(beside, 4, 4)}
-		propose(t, pieces, asks...)
-		if n := w.cache.Marked(late.Table); asks[0].Draft.Len() > 0 || n != computed {
-			t.Errorf("proposal %d: drafted %v, %d positions are computed, expected %d", i, asks[0].Draft.Tokens, n, computed)
-		}
-		if n := w.cache.Marked(beside.Table); n > 0 {
-			t.Errorf("proposal %d: %d positions are computed of the second, expected none before the first is done", i, n)
-		}
-	}
-	asks := []Ask{w.ask(late, 4, 4), w.ask(beside, 4, 4)}
-	propose(t, pieces, asks...)
-	if diff := cmp.Diff(want, asks[0].Draft, exactly); diff != "" {
-		t.Errorf("in pieces:\n%s", diff)
-	}
-	if n := w.cache.Marked(beside.Table); n != 19 {
-		t.Errorf("%d positions are computed of the second, expected the 19 that were left", n)
-	}
-
-	w.tree.Insert(s.Table, "", s.Tokens[:s.computed])
-	shared := w.begin(greedy(), prompt)
-	if shared.computed != 96 || w.cache.Marked(shared.Table) != 96 {
-		t.Fatalf("%d positions are shared, %d computed by the draft model", shared.computed, w.cache.Marked(shared.Table))
-	}
-	fresh := w.drafter(ModelOptions{CatchUp: 1})
-	w.prefill(shared, 16, fresh)
-	if diff := cmp.Diff(want, w.propose(fresh, shared, 4, 4), exactly); diff != "" {
-		t.Errorf("with the prefix of another sequence:\n%s", diff)
-	}
-}
-
-// Pages that take the place of the sequence's own may lack what was computed.
-func TestPagesAreSwapped(t *testing.T) {
-	w := others(t)
-	d := w.drafter(ModelOptions{CatchUp: 1000})
-	prompt := text(95, 6)
-	one, two := w.start(greedy(), prompt, nil), w.start(greedy(), prompt, d)
-	var want, got []*spec.Draft
-	for range 8 {
-		draft := w.propose(d, two, 4, 4)
-		want = append(want, draft)
-		w.verify(two, draft, d)
-	}
-	w.cache.Release(two.Table)
-	d.Forget(two.ID)
-	two = w.start(greedy(), prompt, d)
-	for i := range 8 {
-		draft := w.propose(d, two, 4, 4)
-		got = append(got, draft)
-		w.verify(two, draft, nil)
-		for len(one.Tokens) < len(two.Tokens) {
-			w.next(one, w.compute(one, 1))
-		}
-		if i == 2 {
-			w.tree.Insert(one.Table, "", one.Tokens[:one.computed])
-			w.tree.Insert(two.Table, "", two.Tokens[:two.computed])
-			if n := w.cache.Marked(two.Table); n != 0 {
-				t.Fatalf("%d positions are computed after the swap, expected 0", n)
-			}
-		}
-		if err := d.Observe(w.runner, []Observed{{Sequence: &two.Sequence, From: two.computed}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(want, got, exactly); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// What was computed of drafts that were accepted is not computed again.
-func TestAcceptedRowsAreKept(t *testing.T) {
+// The least number of tokens holds at every position: the end is drafted where
+// it may come, and not before.
+func TestMinTokensOfDrafts(t *testing.T) {
+	p := greedy()
+	p.MinTokens, p.StopIDs, p.LogitBias = 4, []int32{7}, map[int32]float32{7: 100}
 	for form, o := range forms {
-		w := twins(t)
+		w := others(t)
 		d := w.drafter(o)
-		s := w.start(greedy(), text(40, 1), d)
-		for range 3 {
-			base := len(s.Tokens)
-			n := w.verify(s, w.propose(d, s, 4, 40), d)
-			got, want := w.cache.Marked(s.Table), base+min(n, 3)
-			if form == "dynamic" { // which may choose nodes that were not computed
-				want = min(got, want)
+		s := w.start(p, text(40, 1), d)
+		draft := w.propose(d, s, 6, 25)
+		depths := draft.Depths(nil)
+		ends := 0
+		for node, token := range draft.Tokens {
+			if token != 7 {
+				continue
 			}
-			if got != want || got == base || n == 0 {
-				t.Errorf("%s: %d of 4 tokens behind position %d were accepted, and %d positions are computed, expected %d", form, n, base, got, want)
+			if ends++; depths[node] < 4 {
+				t.Errorf("%s: the end is drafted at depth %d, expected 4: one token was generated", form, depths[node])
 			}
 		}
+		if ends == 0 {
+			t.Errorf("%s: the end is not drafted", form)
+		}
+	}
+}
+
+// A dynamic tree of few nodes is as deep as it may be.
+func TestDynamicIsDeep(t *testing.T) {
+	w := others(t)
+	d := w.drafter(ModelOptions{TopK: 3})
+	s := w.start(greedy(), text(40, 1), d)
+	passes := 0
+	a := w.ask(s, 4, 3)
+	if err := d.Propose([]Ask{a}, func(int) bool { passes++; return true }); err != nil || passes != 4 || a.Draft.Len() != 3 {
+		t.Errorf("%v: %d nodes by %d passes, expected 3 by 4", err, a.Draft.Len(), passes)
 	}
 }
 
@@ -269,9 +199,10 @@ func TestDrawn(t *testing.T) {
 		s := w.start(p, text(50, 9), d)
 		a := w.ask(s, 4, 25)
 		a.Drawn = true
-		for range 2 { // in memory that was used
-			propose(t, d, a)
+		for range 25 { // memory that was used
+			a.Draft.Q = append(a.Draft.Q, spec.Row{W: []float64{1}, Total: 1})
 		}
+		propose(t, d, a)
 		draft := a.Draft
 		if form == "dynamic" {
 			if len(draft.Q) > 0 {
@@ -285,10 +216,17 @@ func TestDrawn(t *testing.T) {
 			var children, up []int32
 			for node := range draft.Tokens {
 				if draft.Parent(node) == row-1 {
+					peak := draft.Peak[node]
+					if c := peak * math.Pow(1-peak, float64(len(children))); math.Abs(draft.Confidence[node]-c) > 1e-6 {
+						t.Errorf("%s, node %d, sibling %d: confidence %v with a peak of %v, expected %v", form, node, len(children), draft.Confidence[node], peak, c)
+					}
 					children = append(children, draft.Tokens[node])
 				}
 			}
 			if len(children) == 0 {
+				if row < len(draft.Q) && draft.Q[row].Total != 0 {
+					t.Errorf("%s, row %d has no children and a distribution", form, row)
+				}
 				continue
 			}
 			for n := row - 1; n >= 0; n = draft.Parent(n) {
@@ -355,7 +293,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %v, asked for depths %v", form, err, asked)
 		}
 
-		propose(t, d, w.ask(s, 3, 3))
+		propose(t, d, w.ask(s, 5, 3))
 		s.Row.EOG = []int32{whole.Tokens[0]}
 		for node, draft := 0, w.propose(d, s, 5, 25); node < draft.Len(); node++ {
 			if p := draft.Parent(node); p >= 0 && draft.Tokens[p] == whole.Tokens[0] {
@@ -500,25 +438,5 @@ func TestUnknownTokens(t *testing.T) {
 	}
 	if !slices.Equal(asks[1].Draft.Tokens, []int32{3, 3, 3}) {
 		t.Errorf("drafted %v, expected the likeliest of those that are known", asks[1].Draft.Tokens)
-	}
-}
-
-// Of sequences that share pages one computes what they lack of it, and the
-// others go on when it is done.
-func TestSharedPagesAreComputedOnce(t *testing.T) {
-	w := others(t)
-	prompt := text(100, 5)
-	first := w.start(greedy(), prompt, nil)
-	w.tree.Insert(first.Table, "", first.Tokens[:first.computed])
-	second, third := w.start(heated(1), prompt, nil), w.start(heated(2), slices.Concat(prompt[:64], text(36, 8)), nil)
-	d := w.drafter(ModelOptions{CatchUp: 1000})
-	for i, want := range [][3]int{{101, 96, 64}, {101, 101, 101}} {
-		asks := []Ask{w.ask(first, 4, 4), w.ask(second, 4, 4), w.ask(third, 4, 4)}
-		propose(t, d, asks...)
-		for k, s := range []*running{first, second, third} {
-			if n := w.cache.Marked(s.Table); n != want[k] || (asks[k].Draft.Len() == 4) != (i > 0 || k == 0) {
-				t.Errorf("proposal %d, sequence %d: %d positions are computed, expected %d; drafted %v", i, k, n, want[k], asks[k].Draft.Tokens)
-			}
-		}
 	}
 }

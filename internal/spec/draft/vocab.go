@@ -52,7 +52,7 @@ func counterpart(target, draft *tokenizer.Tokenizer, id int32) (int32, error) {
 	case known && other == text:
 		return id, nil
 	case target.IsAdded(id):
-		if to, ok := draft.ID(text); ok && draft.IsAdded(to) {
+		if to, ok := draft.ID(text); ok {
 			return to, nil
 		}
 	case known && !draft.IsAdded(id):
