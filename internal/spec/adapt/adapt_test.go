@@ -32,12 +32,32 @@ func TestAdaptingIsAsGoodAsTheBestFixed(t *testing.T) {
 							gamma, fixed = w.bestFixed(500)
 						}
 						got := w.run(1000)
-						t.Logf("%s %2d at once: %.1f tokens/s, best fixed %.1f with %d, %+.1f %%", t.Name()[38:], concurrency, got, fixed, gamma, 100*(got/fixed-1))
+						t.Logf("%d at once: %.1f tokens/s, best fixed %.1f with %d, %+.1f %%", concurrency, got, fixed, gamma, 100*(got/fixed-1))
 						if got < 0.97*fixed {
 							t.Errorf("%d at once: %.1f tokens/s, with %d tokens always %.1f", concurrency, got, gamma, fixed)
 						}
 					}
 				})
+			}
+		}
+	}
+}
+
+// A drafter of blocks that is too sure of itself is calibrated, and as good as
+// the best fixed number of its tokens at least.
+func TestAdaptingToBlocks(t *testing.T) {
+	block := drafter{Arm: Arm{Name: "block", Depth: 8, Block: true}, spread: 0.25, tells: "confidence", pass: 0.012, each: 0.0005}
+	for name, curve := range curves {
+		for _, accept := range []float64{0.85, 0.5, 0.2} {
+			block.accept = always(accept)
+			for _, concurrency := range []int{1, 4, 16} {
+				w := newWorld(t, concurrency, curve, block)
+				gamma, fixed := w.bestFixed(60 + 600/concurrency)
+				got := w.run(800)
+				t.Logf("%s curve, acceptance %v, %d at once: %.1f tokens/s, with %d tokens always %.1f, %+.1f %%", name, accept, concurrency, got, gamma, fixed, 100*(got/fixed-1))
+				if got < 0.97*fixed {
+					t.Errorf("%s curve, acceptance %v, %d at once: %.1f tokens/s, with %d tokens always %.1f", name, accept, concurrency, got, gamma, fixed)
+				}
 			}
 		}
 	}
@@ -93,6 +113,25 @@ func TestUselessDraftersCostLittle(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What an arm that is off costs is a hundredth of the time. A probe that takes
+// more than some steps is never made again.
+func TestProbesAreSeldom(t *testing.T) {
+	w := newWorld(t, 1, curves["linear"], model(always(0))) // a probe takes half a step
+	w.run(400)
+	w.drafted[0] = 0
+	w.run(1000)
+	if n := w.drafted[0]; n < 15 || n > 25 {
+		t.Errorf("%d probes in 1000 steps, expected about 20", n)
+	}
+	slow := model(always(0.9))
+	slow.pass = 0.3 // six steps
+	w = newWorld(t, 1, curves["linear"], slow)
+	w.run(4000)
+	if n := w.drafted[0]; n > 2 {
+		t.Errorf("a drafter whose pass takes six steps drafts %d times in 4000 steps", n)
 	}
 }
 
