@@ -3,10 +3,12 @@ package adapt
 import (
 	"math"
 	"time"
+
+	"github.com/foretoken/foretoken/internal/spec"
 )
 
 // More reports whether a pass of an arm that drafts that depth pays, by the
-// drafts so far: p are those of the arm, with what the passes before drafted.
+// drafts so far: p are those of the step, with what the passes before drafted.
 //
 // Where tokens were drawn, a draft that goes on is there to be admitted because
 // of its tokens of the depth before, and may stand before other requests'
@@ -19,22 +21,28 @@ func (c *Controller) More(arm, depth int, p []Proposal) bool {
 	if depth == 1 || c.Fixed || a.Block {
 		return true
 	}
-	if len(p) > 1 && drawn(p) {
-		return depth <= c.now.passes
-	}
-	rows, asked, deepest := c.now.free, 0, depth
+	rows, drafts, asked, deepest := c.now.free, 0, 0, depth
+	tokensDrawn := false
 	for i := range p {
+		if p[i].Arm != arm {
+			continue
+		}
+		drafts++
+		tokensDrawn = tokensDrawn || drawn(p[i].Draft)
 		rows += p[i].Draft.Len()
 		if p[i].Request.depth >= depth {
 			asked++
 			deepest = max(deepest, p[i].Request.depth)
 		}
 	}
+	if tokensDrawn && drafts > 1 {
+		return depth <= c.now.passes
+	}
 	row := c.now.rate * c.further(rows, asked, deepest-depth+1) // tokens that the time of a row is worth
 	gain := 0.0
 	for i := range p {
 		q := &p[i]
-		if q.Request.depth < depth {
+		if q.Arm != arm || q.Request.depth < depth {
 			continue
 		}
 		s := a.of(q.Temperature)
@@ -60,12 +68,10 @@ func (c *Controller) further(rows, asked, passes int) float64 {
 	return least
 }
 
-func drawn(p []Proposal) bool {
-	for i := range p {
-		for _, q := range p[i].Draft.Q {
-			if q.Total > 0 {
-				return true
-			}
+func drawn(d *spec.Draft) bool {
+	for _, q := range d.Q {
+		if q.Total > 0 {
+			return true
 		}
 	}
 	return false
@@ -85,9 +91,8 @@ func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
 	return min(sum, 1)
 }
 
-// Admit trims the drafts of the batch to what pays. plain is the number of
-// sequences that decode in the step and have no proposal; beside the time that
-// prompt rows add to it.
+// Admit trims the drafts of the batch to what pays. plain and beside are those of
+// Choose; who asked then and has no proposal decodes plainly.
 //
 // Where a token was drawn this is algorithm 1 with its break. Where none was,
 // tokens are the target's own whatever is cut (spec.Verifier.Match), or are tested
@@ -96,7 +101,7 @@ func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
 // With Async the number of tokens is that which was best two steps earlier.
 func (c *Controller) Admit(p []Proposal, plain int, beside time.Duration) {
 	c.estimate = c.estimate[:0]
-	c.admission.Begin(plain)
+	c.admission.Begin(max(plain, c.now.plain-len(p)))
 	for i := range p {
 		q := &p[i]
 		at := len(c.estimate)

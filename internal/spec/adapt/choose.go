@@ -27,6 +27,7 @@ type plan struct {
 	costly []bool
 	reach  []float64 // survival of each depth, [asks][maxDepth], of those that are costly
 	rate   float64   // tokens per second of the batch
+	took   float64   // seconds of the step
 	least  int       // bin
 	depth  int
 	rows   int
@@ -47,18 +48,27 @@ func (c *Controller) best(asks []Ask) {
 	now.rate = base
 	now.row = (c.Steps.seconds(plain+len(asks)) - c.Steps.seconds(plain)) / float64(len(asks))
 	c.offers(asks)
-	best, try := &c.plans[0], &c.plans[1]
+	best, other, try := &c.plans[0], &c.plans[1], &c.plans[2]
 	c.try(best, asks, -1)
-	now.rate = best.rate
+	now.rate, other.rate = best.rate, 0
 	for arm := range c.arms {
 		if c.arms[arm].Free {
 			continue
 		}
 		c.try(try, asks, arm)
-		if try.depth > 0 && try.rate > best.rate*margin {
-			best, try = try, best
+		switch {
+		case try.rate > best.rate*margin:
+			if best, try = try, best; try.arm >= 0 {
+				other, try = try, other
+			}
 			now.rate = best.rate
+		case try.rate > other.rate:
+			other, try = try, other
 		}
+	}
+	probed := c.explore(best, other)
+	if probed {
+		best = other
 	}
 	now.passes, now.free = best.depth, best.free
 	if best.rows > plain {
@@ -66,8 +76,11 @@ func (c *Controller) best(asks []Ask) {
 	}
 	for r := range asks {
 		c.choices[r] = c.chosen(best, &asks[r], r)
+		asks[r].Request.must = probed && c.choices[r].Arm == best.arm
 	}
-	c.probe(asks, best)
+	if !probed {
+		c.probe(asks, best)
+	}
 	for r := range asks {
 		asks[r].Request.depth = c.choices[r].Depth
 	}
@@ -215,12 +228,16 @@ func (c *Controller) worth(a *arm, v *survival, reach []float64, share float64) 
 	return best
 }
 
-// solve finds the least survival and the depth of a plan.
+// solve finds the least survival and the depth of a plan: of one with an arm
+// that costs, one that drafts. Its rate is 0 if there is none.
 func (c *Controller) solve(p *plan, deepest int) {
 	s := &c.sums
 	plain := float64(c.now.plain)
 	p.rows, p.free, p.least, p.depth = c.now.plain, c.now.plain, bins, 0
-	p.rate = plain / (c.Steps.seconds(c.now.plain) + c.now.beside)
+	p.rate, p.took = 0, c.Steps.seconds(c.now.plain)+c.now.beside
+	if p.arm < 0 {
+		p.rate = plain / p.took
+	}
 	var levels [maxDepth]struct{ rows, tokens, sequences float64 }
 	rows, tokens := plain, plain
 	for b := bins - 1; b >= 0; b-- {
@@ -235,8 +252,9 @@ func (c *Controller) solve(p *plan, deepest int) {
 		rows, tokens, passes := rows, tokens, 0.0
 		for d := 0; ; d++ {
 			all := int(rows + 0.5)
-			if rate := tokens / (c.Steps.seconds(all) + c.now.beside + passes); rate > p.rate {
-				p.rate, p.least, p.depth, p.rows, p.free = rate, b, d, all, free
+			took := c.Steps.seconds(all) + c.now.beside + passes
+			if rate := tokens / took; rate > p.rate && (p.arm < 0 || d > 0) {
+				p.rate, p.took, p.least, p.depth, p.rows, p.free = rate, took, b, d, all, free
 			}
 			if d == deepest || levels[d].sequences == 0 {
 				break

@@ -114,7 +114,7 @@ type Controller struct {
 
 	// Working memory.
 	choices   []Choice
-	plans     [2]plan   // the best one so far, and one to try
+	plans     [3]plan   // the best one so far, the best other that has passes, and one to try
 	free      []offered // of every ask
 	survivals []float64 // of all free drafts
 	sums      sweep
@@ -248,7 +248,7 @@ type correction struct {
 }
 
 const (
-	shiftVariance = 0.7   // of requests around what is usual
+	shiftVariance = 0.5   // of requests around what is usual
 	shiftNoise    = 0.001 // that a token adds: requests change
 	optimism      = 0.3   // deviations: what is not known well is tried
 )

@@ -144,6 +144,55 @@ func TestAdmitCutsByPeaks(t *testing.T) {
 	}
 }
 
+// Who asked and got no draft is a row all the same, and drafts of other arms say
+// nothing of an arm's next pass.
+func TestOthersOfTheStep(t *testing.T) {
+	// The third row costs, those before it do not.
+	c := New(Config{Arms: []Arm{{Depth: 8}, {Depth: 8, Free: true}}, Steps: profiled(t, []int{1, 2, 3, 100}, 10*ms, 10*ms, 100*ms, 100*ms)})
+	admit := func(asks int) int {
+		requests := make([]Request, asks)
+		var a []Ask
+		for r := range requests {
+			a = append(a, Ask{Request: &requests[r], Allowed: 3, Depth: 1, Nodes: 1})
+		}
+		c.Choose(a, 0, 0)
+		d := chain(1)
+		d.Peak = []float64{0.9}
+		c.Admit([]Proposal{{&requests[0], 1, 0, d}}, 0, 0)
+		return d.Len()
+	}
+	if got := []int{admit(1), admit(2)}; !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("verified are %v tokens of one that decodes, and of one of two, expected 1 and 0", got)
+	}
+
+	c = New(Config{Arms: []Arm{{Depth: 8}, {Depth: 8, Free: true}}, Steps: profiled(t, []int{1, 100}, 10*ms, 11*ms)})
+	requests := make([]Request, 3)
+	offer := chain(8)
+	var asks []Ask
+	for r := range requests {
+		asks = append(asks, Ask{Request: &requests[r], Allowed: 1, Depth: 8, Nodes: 8})
+	}
+	asks[2].Allowed, asks[2].Offers = 2, []*spec.Draft{nil, offer}
+	choices := c.Choose(asks, 0, 0)
+	if choices[0].Arm != 0 || choices[1].Arm != 0 || choices[2].Arm != 1 {
+		t.Fatalf("choices are %v", choices)
+	}
+	p := []Proposal{{&requests[0], 0, 0, chain(1)}, {&requests[1], 0, 0, chain(1)}, {&requests[2], 1, 0, offer}}
+	for i := range 2 {
+		p[i].Draft.Peak = []float64{0.001}
+	}
+	c.arms[0].classes[0].pool[0][0] = cell{tried: 1000}
+	if c.More(0, 2, p) {
+		t.Error("a pass goes on after tokens that are never accepted, for the sake of another arm's")
+	}
+	for i := range 2 {
+		p[i].Draft.Peak = []float64{0.999}
+	}
+	if !c.More(0, 2, p) {
+		t.Error("a pass ends after tokens that are likely")
+	}
+}
+
 // A step of the curve that does not pay ends algorithm 1, and not the search
 // among drafts that were chosen.
 func TestAStepOfTheCurveIsNoBarrierToChosenDrafts(t *testing.T) {

@@ -24,6 +24,22 @@ func (p *probing) net(passes float64) float64 {
 	return max(p.row+passes-p.gain, leastCost*(p.row+passes))
 }
 
+// explore reports whether a plan that is not the best is tried all the same: the
+// account has what it is expected to lose. One that is nearly the best is tried
+// often, so that no run of bad luck puts an arm off for long.
+func (c *Controller) explore(best, other *plan) bool {
+	c.probing.on = false
+	if other.rate == 0 {
+		return false
+	}
+	cost := other.took * (1 - min(other.rate/best.rate, 1))
+	if cost > c.probing.credit {
+		return false
+	}
+	c.probing = probing{credit: c.probing.credit, on: true, row: cost}
+	return true
+}
+
 // settle closes the account of a step.
 func (p *probing) settle(took, drafting, plain float64) {
 	// What is not used is not saved up beyond a few steps.
@@ -40,7 +56,6 @@ func (p *probing) settle(took, drafting, plain float64) {
 // probe lets an arm that the plan leaves off draft one token for one request, if
 // the account has what it costs: of those that were not verified for longest.
 func (c *Controller) probe(asks []Ask, p *plan) {
-	c.probing.on = false
 	if c.probing.credit <= 0 {
 		return
 	}

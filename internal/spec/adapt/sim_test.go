@@ -162,7 +162,7 @@ func (w *world) run(steps int) float64 {
 		if costly >= 0 {
 			passes, drafting = w.passes(choices, costly)
 		}
-		w.c.Admit(proposals, len(asks)-len(proposals), 0)
+		w.c.Admit(proposals, 0, 0)
 		rows := len(asks)
 		tokens := float64(len(asks))
 		committed := len(asks)
