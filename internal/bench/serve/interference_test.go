@@ -107,43 +107,57 @@ func TestInterference(t *testing.T) {
 	}
 }
 
-// A request of the start that fails without a token is not waited for, nor is
-// the one that takes its place.
-func TestInterferenceBesideAFailure(t *testing.T) {
-	for _, requests := range []int{2, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newScript(t, func(w *writer, i int, r asked) {
-				switch {
-				case r.MaxTokens == 1: // a long prompt
-					w.wait(time.Hour)
-				case i == 0:
-					w.wait(50 * step)
-					w.WriteHeader(500)
-				default:
-					w.wait(105 * step)
-					w.text("a")
-					for range 30 {
-						w.wait(10 * step)
-						w.text("b")
+// What is waited for are the requests of the start: one that fails without a
+// token is not, and those that take the place of others are not either.
+func TestInterferenceAwaitsTheStart(t *testing.T) {
+	stream := func(w *writer, first time.Duration, tokens int) {
+		w.wait(first * step)
+		w.text("a")
+		for range tokens - 1 {
+			w.wait(10 * step)
+			w.text("b")
+		}
+		w.end(5, tokens)
+	}
+	failing := func(w *writer) {
+		w.wait(50 * step)
+		w.WriteHeader(500)
+	}
+	for _, c := range []struct {
+		name          string
+		requests      int
+		first, others func(w *writer)
+		failed        int
+		want          time.Duration // when the first long prompt came: twice when all were there
+	}{
+		{"one fails", 2, failing, func(w *writer) { stream(w, 105, 31) }, 1, 210},
+		{"another takes its place", 3, failing, func(w *writer) { stream(w, 105, 31) }, 1, 210},
+		{"one is slow, and others come and go", 4, func(w *writer) { stream(w, 305, 61) }, func(w *writer) { stream(w, 20, 2) }, 0, 610},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent []time.Duration
+				s := newScript(t, func(w *writer, i int, r asked) {
+					switch {
+					case r.MaxTokens == 1: // a long prompt
+						sent = append(sent, r.At)
+						w.wait(time.Hour)
+					case i == 0:
+						c.first(w)
+					default:
+						c.others(w)
 					}
-					w.end(5, 31)
+				})
+				o := options(start(t, s))
+				o.Requests, o.Concurrency, o.Output, o.Interfere = c.requests, 2, Range{61, 61}, 50
+				got, err := Run(t.Context(), o)
+				if err != nil || got.Completed != c.requests-c.failed || got.Failed != c.failed {
+					t.Fatalf("%+v, %v; want %d of %d to fail", got, err, c.failed, c.requests)
+				}
+				if diff := cmp.Diff([]time.Duration{c.want * step}, sent); diff != "" {
+					t.Errorf("long prompts came at (-want +got):\n%s", diff)
 				}
 			})
-			o := options(start(t, s))
-			o.Requests, o.Concurrency, o.Output, o.Interfere = requests, 2, Range{31, 31}, 50
-			got, err := Run(t.Context(), o)
-			if err != nil || got.Completed != requests-1 || got.Failed != 1 {
-				t.Fatalf("%+v, %v; want one of %d to fail", got, err, requests)
-			}
-			var sent []time.Duration
-			for _, r := range s.asked {
-				if r.MaxTokens == 1 {
-					sent = append(sent, r.At)
-				}
-			}
-			if diff := cmp.Diff([]time.Duration{210 * step}, sent); diff != "" {
-				t.Errorf("%d requests: long prompts came at (-want +got):\n%s", requests, diff)
-			}
 		})
 	}
 }
