@@ -256,7 +256,9 @@ func (c *chatting) over() bool {
 
 func (c *chatting) usage() *usage {
 	u := c.all.usage()
-	u.Details = new(completionDetail)
+	if u.Details == nil {
+		u.Details = new(completionDetail)
+	}
 	for _, a := range c.answers {
 		u.Details.ReasoningTokens += a.reasoning
 	}
