@@ -93,6 +93,37 @@ func ExampleEngine_Chat() {
 	// Output: 3 tokens
 }
 
+// Drafts make an answer come sooner where they are right, and change nothing of it.
+func ExampleSpeculation() {
+	path, remove := model()
+	defer remove()
+	var answers []string
+	for _, method := range []string{"", "ngram"} {
+		engine, err := foretoken.Open(path, foretoken.Options{Speculation: foretoken.Speculation{Method: method, Fixed: true}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		sampling := engine.Sampling()
+		sampling.Temperature, sampling.MaxTokens, sampling.IgnoreEOS = 0, 60, true
+		answer := ""
+		for token, err := range engine.Generate(context.Background(), foretoken.Request{Prompt: "one two one two one", Sampling: sampling}) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			answer += token.Text
+		}
+		answers = append(answers, answer)
+		for name, drafts := range engine.Speculation() {
+			fmt.Printf("%s has drafted: %v\n", name, drafts.Drafted > 0)
+		}
+		engine.Close()
+	}
+	fmt.Println("the same answer:", answers[0] == answers[1])
+	// Output:
+	// ngram has drafted: true
+	// the same answer: true
+}
+
 func ExampleEngine_Tokenize() {
 	path, remove := model()
 	defer remove()

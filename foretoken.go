@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"strings"
 
 	"github.com/foretoken/foretoken/internal/chat"
 	"github.com/foretoken/foretoken/internal/engine"
@@ -64,14 +65,58 @@ import (
 //	EvictionPolicy string // of shared prefixes: "lru", "lfu" or "fifo"
 //	PrefixCacheDir string // where shared prefixes are kept between runs
 //
-// And who is told:
+// How tokens are drafted ahead of the model, and who is told:
 //
+//	Speculation     Speculation // the zero value drafts nothing
 //	Seed            uint64 // of requests that say none; 0: drawn anew for each
 //	ChatTemplate    string // source of a template, in place of the model's own
 //	Progress        func(done, total int64) // bytes of the model prepared; may be nil
 //	Log             *slog.Logger  // nil: nothing is logged
 //	WatchdogTimeout time.Duration // a step or job that takes longer is logged; 0: 300 s
 type Options = engine.Options
+
+// A Speculation says how tokens are drafted ahead of the model, which verifies
+// several in one pass. The zero value drafts nothing. Answers are the model's
+// own: under coupled verification, the default, each is the very text that it is
+// without drafts; docs/speculation.md says how that is.
+//
+//	Method    string // "ngram", "suffix", "draft_model", "mtp" or "auto"; "": nothing is drafted
+//	Model     string // of draft_model and auto: a path or name as Open takes it, or "self:q4", "self:q4_1", "self:q8" or "self:layers=0-5,8": the model itself
+//	Tokens    int    // most that are drafted one after another; 0: what suits the method
+//	TopK      int    // above 1, drafts of a model are trees, whose likeliest paths go on with so many tokens each
+//	Nodes     int    // most tokens of a tree; 0: Tokens times TopK
+//	Tree      string // "dynamic" (with TopK), or "static", EAGLE's 25 tokens
+//	Verify    string // "coupled", "rejection" or "block"; "": coupled
+//	Fixed     bool   // draft and verify Tokens always, whether that pays or not
+//	Async     bool   // bound what is verified by what was best two steps ago
+//	LookupMin int    // fewest tokens of an n-gram that is looked up; both 0: 2 to 5
+//	LookupMax int    // most
+//	Floor     float64 // share of drafted tokens that a model gets accepted when the engine opens; below, that is logged. 0: 0.1
+//
+// To measure what speculation would gain, with an output that has no meaning:
+//
+//	Simulate     []float64 // acceptance of each position if those before it are accepted
+//	SimulateCost float64   // of a drafting pass, in plain decoding steps
+type Speculation = engine.Speculation
+
+// A RequestSpeculation changes for one request what Options.Speculation says.
+//
+//	Off    bool
+//	Method string // one of those that the engine drafts with; "": any
+//	Tokens int    // most that are drafted one after another; 0: as the engine does
+type RequestSpeculation = engine.RequestSpeculation
+
+// SpeculationStats count drafts. A round is a step in which at least one drafted
+// token of a sequence was verified; it gives the accepted ones and one of the
+// model's own. Tokens / Rounds is known as τ.
+//
+//	Rounds   uint64
+//	Drafted  uint64   // tokens that were verified
+//	Accepted uint64   // of them
+//	Tokens   uint64   // that rounds have given
+//	Drafts   []uint64 // rounds whose draft had at least 1, 2, 3, … tokens one after another
+//	Accepts  []uint64 // of them, those in which so many were accepted
+type SpeculationStats = engine.SpeculationStats
 
 // Sampling says how tokens are chosen and when generation ends. Start from
 // Engine.Sampling or DefaultSampling; the zero value stands for what
@@ -104,6 +149,7 @@ func DefaultSampling() Sampling { return sample.Default() }
 //	ID      int32
 //	Text    string         // what became certain with this token; may be empty
 //	Finish  FinishReason   // empty but for the last token
+//	Drafted bool           // it was drafted ahead of the model
 //	LogProb float64        // if the request asked for it
 //	Top     []TokenLogProb // the most likely tokens, likewise
 type Token = engine.Token
@@ -198,6 +244,11 @@ func OpenContext(ctx context.Context, model string, o Options) (*Engine, error) 
 	if err != nil {
 		return nil, err
 	}
+	if draft := o.Speculation.Model; draft != "" && !strings.HasPrefix(draft, "self:") {
+		if o.Speculation.Model, err = find(draft); err != nil {
+			return nil, fmt.Errorf("draft model: %w", err)
+		}
+	}
 	e, err := engine.Open(ctx, path, o)
 	if err != nil {
 		return nil, err
@@ -216,6 +267,9 @@ func (e *Engine) Sampling() Sampling { return e.engine.Sampling() }
 // ContextLength is the longest sequence in tokens, prompt and answer together.
 func (e *Engine) ContextLength() int { return e.engine.MaxModelLen() }
 
+// Speculation counts what was drafted since Open, by method; nil if nothing is.
+func (e *Engine) Speculation() map[string]SpeculationStats { return e.engine.Stats().Speculation }
+
 // A Request asks for the continuation of a text or of tokens.
 type Request struct {
 	Prompt   string  // encoded with the model's beginning-of-sequence token
@@ -223,6 +277,8 @@ type Request struct {
 	Sampling Sampling
 	// KeepSpecial leaves special tokens in the text.
 	KeepSpecial bool
+	// Speculation changes how tokens are drafted; nil: as Options says.
+	Speculation *RequestSpeculation
 }
 
 // Generate yields the tokens of a continuation as they come. The last has a
@@ -235,7 +291,7 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[Token, error
 			return fails(err)
 		}
 	}
-	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: e.sampling(r.Sampling), KeepSpecial: r.KeepSpecial})
+	return e.engine.Generate(ctx, engine.Request{Prompt: tokens, Params: e.sampling(r.Sampling), KeepSpecial: r.KeepSpecial, Speculation: r.Speculation})
 }
 
 // Chat yields the tokens of the model's answer to a conversation, rendered

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -237,4 +238,37 @@ func TestChatTooLong(t *testing.T) {
 	s.expect(">>> ")
 	s.typed("/bye\r")
 	s.ended()
+}
+
+// Tokens that were drafted are green, on a terminal whose user wants colours, and
+// the conversation goes on without them.
+func TestChatShowsDrafts(t *testing.T) {
+	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
+	args := []string{"run", dir, "--max-tokens", "20", "--ignore-eos", "--logit-bias", "65=100", "--speculative-config", `{"method": "ngram", "adaptive": false}`}
+	ask := func(before string, more ...string) (turns []int) {
+		t.Helper()
+		s := openScreen(t, append(args, more...)...)
+		s.expect(">>> ")
+		for range 2 {
+			s.typed("hello\r")
+			s.expect(before)
+			if more == nil {
+				s.expect(">>> ")
+				continue
+			}
+			turns = append(turns, s.promptTokens())
+		}
+		s.typed("/bye\r")
+		s.ended()
+		return turns
+	}
+	const green, plain = "\x1b[32mA\x1b[39m\x1b[32mA\x1b[39m", "AAAAAAAAAAAAAAAAAAAA\r\n"
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	coloured := ask(green, "--verbose")
+	ask(plain)
+	t.Setenv("NO_COLOR", "1")
+	if uncoloured := ask(plain, "--verbose"); !slices.Equal(coloured, uncoloured) {
+		t.Errorf("prompts of %v tokens, without colours %v", coloured, uncoloured)
+	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -45,7 +47,7 @@ func resolveConfig(c *kong.Context) error {
 }
 
 // readConfig returns the values that a file has for flags, as the command line
-// would have them: texts, and lists of texts.
+// would have them: texts, and lists of texts. JSON may be written as YAML.
 func readConfig(path string, flags map[string]*kong.Flag) (map[*kong.Flag]any, error) {
 	data, err := readInput(path)
 	if err != nil {
@@ -72,17 +74,25 @@ func readConfig(path string, flags map[string]*kong.Flag) (map[*kong.Flag]any, e
 		if values[flag] != nil {
 			return nil, fmt.Errorf("%s: line %d: %s is there twice", path, node.Line, flag.Name)
 		}
-		if values[flag], err = configValue(&node, flag.IsSlice()); err != nil {
+		if values[flag], err = configValue(&node, flag); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %s: %w", path, node.Line, key, err)
 		}
 	}
 	return values, nil
 }
 
-func configValue(n *yaml.Node, list bool) (any, error) {
+func configValue(n *yaml.Node, flag *kong.Flag) (any, error) {
+	list := flag.IsSlice()
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return configValue(n.Alias, list)
+		return configValue(n.Alias, flag)
+	case n.Kind == yaml.MappingNode && flag.Target.Type() == reflect.TypeFor[speculationConfig]():
+		var keys map[string]any // YAML has keys that are no texts, JSON none
+		if err := n.Decode(&keys); err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(keys)
+		return string(text), err
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null" && list:
 		return []any{n.Value}, nil
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":

@@ -66,7 +66,8 @@ func command(args []string) int {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	unsetEmpty()
-	c, err := newParser(&verbs{}).Parse(args)
+	parser := newParser(&verbs{})
+	c, err := parser.Parse(spellOut(parser, args))
 	if err != nil {
 		return report(withHelp(err), nil)
 	}
@@ -102,6 +103,7 @@ func newParser(v *verbs) *kong.Kong {
 			{Key: "limits", Title: "Limits:"},
 			{Key: "schedule", Title: "How requests share the model:"},
 			{Key: "cache", Title: "Cache:"},
+			{Key: "speculation", Title: "Speculation:"},
 			{Key: "engine", Title: "How the model runs:"},
 		}),
 		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"

@@ -142,7 +142,7 @@ func TestEnvironmentVariables(t *testing.T) {
 				t.Errorf("%s --%s: %s means something else", verb.Path(), flag.Name, env)
 			}
 			// All verbs that run models have the flags that say how.
-			shared := flag.Group != nil && flag.Group.Key == "engine"
+			shared := flag.Group != nil && (flag.Group.Key == "engine" || flag.Group.Key == "speculation")
 			if other := flags[env]; other != nil && !(shared && other.Name == flag.Name && other.Enum == flag.Enum) {
 				t.Errorf("%s --%s: %s is used twice", verb.Path(), flag.Name, env)
 			}

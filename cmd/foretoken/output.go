@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 )
 
 // printJSON prints v on one line of stdout.
@@ -14,6 +16,12 @@ func printJSON(v any) error {
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false)
 	return out.Encode(v)
+}
+
+// colourful reports whether f shows colours, and its user wants them
+// (https://no-color.org).
+func colourful(f *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
 // note tells the user something that is not a result.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"os/signal"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +32,7 @@ type serveCmd struct {
 	limitFlags
 	scheduleFlags
 	cacheFlags
+	speculationFlags
 	engineFlags
 	dtypeFlags
 }
@@ -47,6 +50,7 @@ the command line wins, then the environment, then the file.
     foretoken serve
     foretoken serve ./model --host 0.0.0.0 --api-key-file keys.txt
     foretoken serve smollm2:135m --max-num-seqs 32 --kv-cache-memory 8GiB
+    foretoken serve ./model --speculative-config '{"method": "auto"}'
     curl http://127.0.0.1:8000/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"messages": [{"role": "user", "content": "Why is the sky blue?"}]}'`
 }
@@ -56,7 +60,8 @@ func (c *serveCmd) BeforeResolve(k *kongContext) error { return resolveConfig(k)
 
 // Validate is called by kong.
 func (c *serveCmd) Validate() error {
-	return cmp.Or(c.serveFlags.Validate(), c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.cacheFlags.Validate(), c.engineFlags.Validate())
+	return cmp.Or(c.serveFlags.Validate(), c.limitFlags.Validate(), c.scheduleFlags.Validate(), c.cacheFlags.Validate(),
+		c.speculationFlags.Validate(), c.engineFlags.Validate())
 }
 
 // Run serves until it is told to end.
@@ -73,6 +78,9 @@ func (c *serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if _, missing, err := find(model); err != nil && !missing {
+		return err
+	}
+	if err := checkDraft(how.Speculation); err != nil {
 		return err
 	}
 	if c.OTLP != "" {
@@ -156,6 +164,9 @@ func (c *serveCmd) load(ctx context.Context, log *slog.Logger, model string, o e
 	if err != nil {
 		return nil, err
 	}
+	if err := fetchDraft(ctx, &o.Speculation); err != nil {
+		return nil, err
+	}
 	log.Info("loading", "model", model, "path", path)
 	return c.open(ctx, path, o)
 }
@@ -167,6 +178,9 @@ func (c *serveCmd) engine(log *slog.Logger) (engine.Options, error) {
 	c.cacheFlags.set(&o)
 	o.WatchdogTimeout, o.Seed, o.Log = c.WatchdogTimeout, c.Seed, log
 	var err error
+	if o.Speculation, err = c.speculation(); err != nil {
+		return o, usageError{err}
+	}
 	o.ChatTemplate, err = c.ChatTemplate.read()
 	return o, err
 }
@@ -234,7 +248,16 @@ func (c *serveCmd) report(log *slog.Logger, e *engine.Engine, s *server.Server) 
 	log.Info("ready", "model", s.Models, "machine", e.Machine(),
 		"max_total_num_tokens", e.Stats().CacheTokens, "context_len", e.MaxModelLen(),
 		"max_running_requests", e.MaxSeqs(), "max_prefill_tokens", e.StepRows(), "chunked_prefill_size", cmp.Or(c.ChunkedPrefillSize, e.StepRows()),
-		"prefixes", prefixes, "tool_call_parser", cmp.Or(s.Format.Calls, "none"), "reasoning_parser", cmp.Or(s.Format.Reasoning, "none"))
+		"prefixes", prefixes, "speculation", methods(e), "tool_call_parser", cmp.Or(s.Format.Calls, "none"), "reasoning_parser", cmp.Or(s.Format.Reasoning, "none"))
+}
+
+// methods are what drafts for an engine.
+func methods(e *engine.Engine) string {
+	list := slices.Sorted(maps.Keys(e.Stats().Speculation))
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
 }
 
 // logger writes to stderr.

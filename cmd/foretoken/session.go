@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type session struct {
 	raw     bool // no template: prompts are continued
 	ids     bool // print ids instead of text
 	verbose bool
+	colour  bool // of tokens that were drafted
 	load    time.Duration
 }
 
@@ -79,32 +82,47 @@ func (s *session) prompt(ctx context.Context, text string) ([]int32, error) {
 // printed: what there is of it when an error or ctx ends it.
 func (s *session) answer(ctx context.Context, prompt []int32) (string, error) {
 	t := timing{load: s.load, machine: s.engine.Machine(), prompt: len(prompt), asked: time.Now()}
+	g, err := s.engine.Submit(ctx, engine.Request{Prompt: prompt, Params: s.params})
+	if err != nil {
+		return "", err
+	}
+	defer g.Close()
 	var text strings.Builder // or the ids
-	for token, err := range s.engine.Generate(ctx, engine.Request{Prompt: prompt, Params: s.params}) {
-		if err != nil {
-			if text.Len() > 0 {
-				_ = s.endLine(text.String())
+	for {
+		tokens, err := g.Next(context.Background()) // ctx ends the request itself
+		for _, token := range tokens {
+			t.token(token)
+			piece := token.Text
+			if s.ids {
+				piece = listItem(t.tokens, token.ID)
 			}
-			if s.verbose && t.tokens > 0 {
-				t.print(s.params.Seed)
+			text.WriteString(piece)
+			if _, err := os.Stdout.WriteString(s.coloured(piece, token.Drafted)); err != nil {
+				return text.String(), err
 			}
-			return text.String(), err
 		}
-		t.token(token)
-		piece := token.Text
-		if s.ids {
-			piece = listItem(t.tokens, token.ID)
+		if err == nil {
+			continue
 		}
-		text.WriteString(piece)
-		if _, err := os.Stdout.WriteString(piece); err != nil {
-			return text.String(), err
+		ended := errors.Is(err, io.EOF)
+		if ended || text.Len() > 0 {
+			if broken := s.endLine(text.String()); ended {
+				err = broken
+			}
 		}
+		if s.verbose && (ended || t.tokens > 0) {
+			t.print(s.params.Seed, g.Progress().Speculation)
+		}
+		return text.String(), err
 	}
-	err := s.endLine(text.String())
-	if s.verbose {
-		t.print(s.params.Seed)
+}
+
+// coloured is the text of a token, green if it was drafted.
+func (s *session) coloured(piece string, drafted bool) string {
+	if !s.colour || !drafted || piece == "" {
+		return piece
 	}
-	return text.String(), err
+	return "\x1b[32m" + piece + "\x1b[39m"
 }
 
 // listItem is the nth id, from 1, of a JSON array that endLine ends.
@@ -145,12 +163,28 @@ func (t *timing) token(token engine.Token) {
 }
 
 // print writes to stderr. The first token comes with the prompt's step.
-func (t *timing) print(seed uint64) {
+func (t *timing) print(seed uint64, drafts engine.SpeculationStats) {
 	rate := func(tokens int, d time.Duration) string {
 		return fmt.Sprintf("%d tokens in %.2f s, %.1f tokens/s", tokens, d.Seconds(), float64(tokens)/max(d.Seconds(), 1e-9))
 	}
 	fmt.Fprintf(os.Stderr, "load:   %.2f s, %s\n", t.load.Seconds(), t.machine)
 	fmt.Fprintf(os.Stderr, "prompt: %s\n", rate(t.prompt, t.first.Sub(t.asked)))
 	fmt.Fprintf(os.Stderr, "answer: 1 token with the prompt, then %s\n", rate(t.tokens-1, t.last.Sub(t.first)))
+	if line := draftLine(drafts, float64(t.tokens-1)/max(t.last.Sub(t.first).Seconds(), 1e-9)); line != "" {
+		fmt.Fprintf(os.Stderr, "drafts: %s\n", line)
+	}
 	fmt.Fprintf(os.Stderr, "finish: %s, seed %d\n", cmp.Or(t.finish, "stopped"), seed)
+}
+
+// draftLine says how often drafts were right, and how fast that made an answer;
+// "" if there were none. τ counts the model's own token of a round, too.
+func draftLine(s engine.SpeculationStats, rate float64) string {
+	if s.Rounds == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("%d tokens drafted, %d accepted, τ %.2f, accepted by position", s.Drafted, s.Accepted, float64(s.Tokens)/float64(s.Rounds))
+	for i, n := range s.Drafts {
+		line += fmt.Sprintf(" %.2f", float64(s.Accepts[i])/float64(max(n, 1)))
+	}
+	return fmt.Sprintf("%s, %.1f tokens/s", line, rate)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/chat"
@@ -241,15 +240,25 @@ func (c *chatting) collect(ctx context.Context) error {
 	return nil
 }
 
-// over reports whether all answers have ended. What the model may still write
-// behind the only call that a request wants does not count.
+// over reports whether all answers have ended, one of them before the model has:
+// what it may still write behind the only call that a request wants is not waited
+// for.
 func (c *chatting) over() bool {
-	return !slices.ContainsFunc(c.answers, func(a *chatAnswer) bool { return a.finish == "" })
+	cut := false
+	for _, a := range c.answers {
+		if a.finish == "" {
+			return false
+		}
+		cut = cut || a.cut
+	}
+	return cut
 }
 
 func (c *chatting) usage() *usage {
 	u := c.all.usage()
-	u.Details = new(completionDetail)
+	if u.Details == nil {
+		u.Details = new(completionDetail)
+	}
 	for _, a := range c.answers {
 		u.Details.ReasoningTokens += a.reasoning
 	}

@@ -56,6 +56,7 @@ type chatAnswer struct {
 	index  int
 	parser tools.Parser
 	finish string // why it has ended; "": it has not
+	cut    bool   // and the model has not
 	told   bool   // in a chunk
 
 	deltas []answerDelta // since the last take, as are ids and scores
@@ -131,7 +132,7 @@ func (a *chatAnswer) take(deltas []tools.Delta) {
 			a.answering = true
 		case tools.CallEnd:
 			if one := a.of.ParallelCalls; one != nil && !*one {
-				a.finish = "tool_calls"
+				a.finish, a.cut = "tool_calls", true
 			}
 		}
 		told := answerDelta{Delta: d}

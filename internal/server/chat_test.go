@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/foretoken/foretoken/internal/chat/tools"
+	"github.com/foretoken/foretoken/internal/engine"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
@@ -347,6 +350,40 @@ func TestChatRefusals(t *testing.T) {
 		decodeAnswer(t, text, &got)
 		if status != http.StatusBadRequest || got.Error.Param == nil || *got.Error.Param != tc.param || !strings.Contains(got.Error.Message, tc.words) {
 			t.Errorf("%v: %d %s; want the parameter %s and %q", tc.fields, status, text, tc.param, tc.words)
+		}
+	}
+}
+
+// A chat is over when its request is, so that what it took is known, or when the
+// model has nothing more to say that anybody wants.
+func TestChatIsOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answers []*chatAnswer
+		want    bool
+	}{
+		"one goes on":            {[]*chatAnswer{{finish: "stop"}, {}}, false},
+		"one goes on beside":     {[]*chatAnswer{{finish: "tool_calls", cut: true}, {}}, false},
+		"the model has ended it": {[]*chatAnswer{{finish: "stop"}}, false},
+		"its only call is there": {[]*chatAnswer{{finish: "length"}, {finish: "tool_calls", cut: true}}, true},
+	} {
+		if got := (&chatting{answers: tc.answers}).over(); got != tc.want {
+			t.Errorf("%s: over %v", name, got)
+		}
+	}
+	body, err := json.Marshal(merge(sayHello, object{"tools": []object{weather}, "parallel_tool_calls": false}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chatting{chatRequest: new(chatRequest)}
+	if err := decodeRequest(body, c.chatRequest); err != nil {
+		t.Fatal(err)
+	}
+	a := newChatAnswer(c, 0, tools.Format{Calls: "hermes", Reasoning: "qwen3"}.NewParser(tools.Turn{Tools: c.offered()}))
+	c.answers = append(c.answers, a)
+	for i, text := range thinkAndCall {
+		a.add(&engine.Token{Text: text})
+		if got, want := c.over(), i >= 9; got != want { // the object of the first call is whole
+			t.Errorf("behind %q: over %v", text, got)
 		}
 	}
 }

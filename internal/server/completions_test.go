@@ -342,8 +342,6 @@ func TestCompletionRefusals(t *testing.T) {
 		{object{"truncate_prompt_tokens": 5}, "truncate_prompt_tokens", "no token of a prompt is dropped"},
 		{object{"use_beam_search": false}, "", ""},
 		{object{"use_beam_search": true}, "use_beam_search", "no beam search"},
-		{object{"speculation": "on"}, "speculation", `expected "off"`},
-		{object{"speculation": "off"}, "", ""},
 		{object{"temprature": 1}, "temprature", "unknown field"},
 		{object{"topP": 1}, "topP", `did you mean "top_p"?`},
 		{object{"store": true}, "store", "keeps no answers"},

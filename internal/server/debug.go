@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,6 +23,8 @@ type debugStats struct {
 	Waiting     int     `json:"waiting"`
 	CacheUsage  float64 `json:"kv_cache_usage"`
 	CacheTokens int     `json:"kv_cache_tokens"`
+
+	Speculation map[string]*speculationUsage `json:"speculation,omitempty"` // of each method that has drafted
 }
 
 // debugRequest is a line of the table of requests.
@@ -59,8 +63,13 @@ func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
 	stats := s.engine.Stats()
 	t := debugTable{Engine: debugStats{
 		Stage: stats.Stage, Seconds: stats.For.Seconds(), Running: stats.Running, Waiting: stats.Waiting,
-		CacheUsage: stats.CacheUsage, CacheTokens: stats.CacheTokens,
+		CacheUsage: stats.CacheUsage, CacheTokens: stats.CacheTokens, Speculation: map[string]*speculationUsage{},
 	}}
+	for method, drafts := range stats.Speculation {
+		if u := speculationOf(&drafts); u != nil {
+			t.Engine.Speculation[method] = u
+		}
+	}
 	if !busy {
 		t.Requests = make([]debugRequest, 0, len(list))
 	}
@@ -71,14 +80,19 @@ func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
 		return respond(w, t)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err = w.Write(table(stats, list, busy))
+	_, err = w.Write(table(stats, t.Engine.Speculation, list, busy))
 	return err
 }
 
-func table(stats engine.Stats, list []engine.RequestState, busy bool) []byte {
+func table(stats engine.Stats, drafts map[string]*speculationUsage, list []engine.RequestState, busy bool) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s for %v; %d running, %d waiting; cache %.1f %% of %d tokens\n\n",
+	fmt.Fprintf(&b, "%s for %v; %d running, %d waiting; cache %.1f %% of %d tokens\n",
 		stats.Stage, stats.For.Round(time.Millisecond), stats.Running, stats.Waiting, 100*stats.CacheUsage, stats.CacheTokens)
+	for _, method := range slices.Sorted(maps.Keys(drafts)) {
+		d := drafts[method]
+		fmt.Fprintf(&b, "%s: %d tokens drafted, %d accepted, τ %.2f\n", method, d.Drafted, d.Accepted, d.Tau)
+	}
+	b.WriteByte('\n')
 	if busy {
 		fmt.Fprintf(&b, "no table: the engine has been busy for %v\n", debugWait)
 		return b.Bytes()

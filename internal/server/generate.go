@@ -33,7 +33,11 @@ func (s *Server) submit(r *http.Request, f *samplingFields, q engine.Request, fi
 	if err := s.limitOutput(&q, len(prompts)); err != nil {
 		return nil, err
 	}
+	if err := s.checkSpeculation(f.Speculation); err != nil {
+		return nil, err
+	}
 	q.ID, q.Key, q.Priority, q.Namespace = requestID(r.Context()), apiKey(r.Context()), f.Priority, f.CacheSalt
+	q.Speculation = f.Speculation.RequestSpeculation
 	var all generations
 	for _, ids := range prompts {
 		if room := s.engine.MaxModelLen() - len(ids); q.Params.MinTokens > room {
@@ -146,6 +150,7 @@ type usage struct {
 	TotalTokens      int               `json:"total_tokens"`
 	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
 	Details          *completionDetail `json:"completion_tokens_details,omitempty"`
+	Speculation      *speculationUsage `json:"speculation,omitempty"`
 }
 
 type promptDetails struct {
@@ -153,20 +158,27 @@ type promptDetails struct {
 }
 
 type completionDetail struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
+	ReasoningTokens int     `json:"reasoning_tokens"`
+	Accepted        *uint64 `json:"accepted_prediction_tokens,omitempty"` // of those that were drafted, if any were
+	Rejected        *uint64 `json:"rejected_prediction_tokens,omitempty"` // the others
 }
 
 // usage is what all have taken so far. A prompt counts once, however many
 // continuations it has.
 func (all generations) usage() *usage {
 	var u usage
+	var drafts engine.SpeculationStats
 	for _, g := range all {
 		p := g.Progress()
+		addDrafts(&drafts, p.Speculation)
 		u.PromptTokens += p.Prompt
 		u.CompletionTokens += p.Output
 		u.PromptDetails.CachedTokens += p.Cached
 	}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	if u.Speculation = speculationOf(&drafts); u.Speculation != nil {
+		u.Details = &completionDetail{Accepted: &drafts.Accepted, Rejected: new(drafts.Drafted - drafts.Accepted)}
+	}
 	return &u
 }
 

@@ -78,7 +78,8 @@ func (g *generation) Next(ctx context.Context) ([]engine.Token, error) {
 type totals struct {
 	prompt, cached, output int
 	queue, first           time.Duration // of the first that began, and that had a token
-	finish                 string        // of the choices, where it is one; else the last that is none of the good ones
+	drafts                 engine.SpeculationStats
+	finish                 string // of the choices, where it is one; else the last that is none of the good ones
 }
 
 // settle observes a generation that nobody reads any more, and adds it to t.
@@ -91,6 +92,7 @@ func (g *generation) settle(t *totals) {
 	t.prompt += p.Prompt
 	t.cached += p.Cached
 	t.output += p.Output
+	addDrafts(&t.drafts, p.Speculation)
 	early := func(least *time.Duration, d time.Duration) {
 		if *least == 0 || d < *least {
 			*least = d

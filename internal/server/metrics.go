@@ -154,6 +154,7 @@ func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range figures {
 		to <- f.desc
 	}
+	describeSpeculation(to)
 }
 
 // Collect is Prometheus's. Before there is a model, there is nothing to tell.
@@ -165,4 +166,5 @@ func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	for _, f := range figures {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(&stats))
 	}
+	collectSpeculation(to, &stats)
 }

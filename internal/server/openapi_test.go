@@ -178,6 +178,7 @@ func TestDocumentedFields(t *testing.T) {
 	d := readDocument(t)
 	seen := map[typePair]bool{}
 	d.compare(t, "Usage", reflect.TypeFor[usage](), seen) // which chunks have in three forms
+	d.compare(t, "SpeculationSettings", reflect.TypeFor[speculationSettings](), seen)
 	for name, v := range described {
 		d.compare(t, name, reflect.TypeOf(v), seen)
 	}

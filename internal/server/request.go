@@ -100,6 +100,9 @@ func (s *Server) finished(in *request, out *response, err error) {
 			slog.Int("prompt_tokens", t.prompt), slog.Int("cached_tokens", t.cached), slog.Int("output_tokens", t.output),
 			milliseconds("queue_ms", t.queue), milliseconds("ttft_ms", t.first), slog.String("finish", t.finish))
 	}
+	if t.drafts.Rounds > 0 {
+		attrs = append(attrs, slog.Uint64("drafted_tokens", t.drafts.Drafted), slog.Uint64("accepted_tokens", t.drafts.Accepted))
+	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}

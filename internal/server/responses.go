@@ -239,11 +239,12 @@ type outputPart struct {
 }
 
 type responseUsage struct {
-	InputTokens   int              `json:"input_tokens"`
-	InputDetails  promptDetails    `json:"input_tokens_details"`
-	OutputTokens  int              `json:"output_tokens"`
-	OutputDetails completionDetail `json:"output_tokens_details"`
-	TotalTokens   int              `json:"total_tokens"`
+	InputTokens   int               `json:"input_tokens"`
+	InputDetails  promptDetails     `json:"input_tokens_details"`
+	OutputTokens  int               `json:"output_tokens"`
+	OutputDetails completionDetail  `json:"output_tokens_details"`
+	TotalTokens   int               `json:"total_tokens"`
+	Speculation   *speculationUsage `json:"speculation,omitempty"`
 }
 
 // responding is a request on its way.
@@ -407,5 +408,6 @@ func (a *responding) end() {
 	u := a.usage()
 	a.Usage = &responseUsage{
 		InputTokens: u.PromptTokens, InputDetails: u.PromptDetails, OutputTokens: u.CompletionTokens, OutputDetails: *u.Details, TotalTokens: u.TotalTokens,
+		Speculation: u.Speculation,
 	}
 }

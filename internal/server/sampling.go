@@ -17,25 +17,25 @@ const maxSalt = 256
 // samplingFields say how tokens are chosen and when they end. What a request
 // leaves out is what the model's files recommend.
 type samplingFields struct {
-	Temperature       *float32   `json:"temperature"`
-	TopP              *float32   `json:"top_p"`
-	TopK              *int       `json:"top_k"`
-	MinP              *float32   `json:"min_p"`
-	TypicalP          *float32   `json:"typical_p"`
-	RepetitionPenalty *float32   `json:"repetition_penalty"`
-	PresencePenalty   *float32   `json:"presence_penalty"`
-	FrequencyPenalty  *float32   `json:"frequency_penalty"`
-	LogitBias         logitBias  `json:"logit_bias"`
-	Seed              *int64     `json:"seed"`
-	Stop              textOrList `json:"stop"`
-	StopTokenIDs      []int32    `json:"stop_token_ids"`
-	IncludeStop       bool       `json:"include_stop_str_in_output"`
-	IgnoreEOS         bool       `json:"ignore_eos"`
-	MinTokens         int        `json:"min_tokens"`
-	SkipSpecial       *bool      `json:"skip_special_tokens"`
-	Speculation       speculate  `json:"speculation"`
-	Priority          int        `json:"priority"`
-	CacheSalt         string     `json:"cache_salt"` // requests of different salts share no prefixes
+	Temperature       *float32         `json:"temperature"`
+	TopP              *float32         `json:"top_p"`
+	TopK              *int             `json:"top_k"`
+	MinP              *float32         `json:"min_p"`
+	TypicalP          *float32         `json:"typical_p"`
+	RepetitionPenalty *float32         `json:"repetition_penalty"`
+	PresencePenalty   *float32         `json:"presence_penalty"`
+	FrequencyPenalty  *float32         `json:"frequency_penalty"`
+	LogitBias         logitBias        `json:"logit_bias"`
+	Seed              *int64           `json:"seed"`
+	Stop              textOrList       `json:"stop"`
+	StopTokenIDs      []int32          `json:"stop_token_ids"`
+	IncludeStop       bool             `json:"include_stop_str_in_output"`
+	IgnoreEOS         bool             `json:"ignore_eos"`
+	MinTokens         int              `json:"min_tokens"`
+	SkipSpecial       *bool            `json:"skip_special_tokens"`
+	Speculation       speculationField `json:"speculation"`
+	Priority          int              `json:"priority"`
+	CacheSalt         string           `json:"cache_salt"` // requests of different salts share no prefixes
 }
 
 // params are the parameters of a request. maxTokens nil: as many tokens as the
@@ -128,15 +128,4 @@ func (t *textOrList) read(path string, v value.Value) error {
 		return nil
 	}
 	return badRequest(path, "%s is %s, expected a string or a list of strings", path, kindOf(v))
-}
-
-// speculate says how the server may run ahead of the model.
-type speculate string
-
-func (s *speculate) read(path string, v value.Value) error {
-	if v != "off" {
-		return badRequest(path, `%s is %s: this server does not speculate; expected "off"`, path, kindOf(v))
-	}
-	*s = "off"
-	return nil
 }
