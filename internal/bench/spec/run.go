@@ -1,0 +1,141 @@
+package spec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/sample"
+)
+
+// A result is what came of one run of a variant.
+type result struct {
+	answers [][]int32     // of each request
+	took    time.Duration // from the first request to the last token
+	counts  engine.SpeculationStats
+}
+
+// tokens is how many were generated.
+func (r *result) tokens() (n int) {
+	for _, a := range r.answers {
+		n += len(a)
+	}
+	return n
+}
+
+// speed is in tokens per second, of all requests together.
+func (r *result) speed() float64 { return float64(r.tokens()) / max(r.took, 1).Seconds() }
+
+// differ counts answers that are not those of other.
+func (r *result) differ(other *result) (n int) {
+	for i, a := range r.answers {
+		if !slices.Equal(a, other.answers[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// requests are those of a run. What drafters learn of answers, and prefixes, belong
+// to a namespace: each run has one of its own, and so has each repetition of a
+// prompt in it. What was answered in one is never known in another.
+func (b *measurement) requests(c *cell, v *variant) []engine.Request {
+	requests := make([]engine.Request, max(b.Requests, c.concurrency))
+	for i := range requests {
+		p := sample.Default()
+		p.Temperature, p.MaxTokens, p.IgnoreEOS, p.Seed = b.Temperature, b.MaxTokens, b.IgnoreEOS, b.Seed+uint64(i)
+		requests[i] = engine.Request{
+			Prompt: c.asked[i%len(c.asked)], Params: p, Speculation: &v.speculation,
+			Namespace: fmt.Sprintf("bench-spec-%d-%d", b.runs, i/len(c.asked)),
+		}
+	}
+	return requests
+}
+
+// run answers prompts, so many at a time, in a closed loop. Before it counts the
+// prompts are computed, each with one token of its answer, so that what is timed is
+// generation alone, where the model's cache can share prefixes.
+func (b *measurement) run(ctx context.Context, c *cell, v *variant) (*result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	requests := b.requests(c, v)
+	if v.engine.PrefixCache() == nil {
+		first := slices.Clone(requests)
+		for i := range first {
+			first[i].Params.MaxTokens = 1
+		}
+		if _, err := answer(ctx, v.engine, first, c.concurrency); err != nil {
+			return nil, err
+		}
+	}
+	return answer(ctx, v.engine, requests, c.concurrency)
+}
+
+// answer sends requests, so many at a time.
+func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, concurrency int) (*result, error) {
+	r := &result{answers: make([][]int32, len(requests))}
+	var mu sync.Mutex // what follows is of all workers
+	var failed error
+	next, last := 0, time.Time{}
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= len(requests) && failed == nil
+	}
+	start := time.Now()
+	var workers sync.WaitGroup
+	for range min(concurrency, len(requests)) {
+		workers.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				tokens, p, err := one(ctx, e, requests[i])
+				mu.Lock()
+				r.answers[i] = tokens
+				count(&r.counts, p.Speculation)
+				if p.Ended.After(last) {
+					last = p.Ended
+				}
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	r.took = last.Sub(start)
+	return r, failed
+}
+
+// one sends a request and returns its answer.
+func one(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []int32, p engine.Progress, err error) {
+	g, err := e.Submit(ctx, r)
+	if err != nil {
+		return nil, p, err
+	}
+	defer g.Close()
+	for {
+		got, err := g.Next(ctx)
+		for _, t := range got {
+			tokens = append(tokens, t.ID)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return tokens, g.Progress(), nil
+		case err != nil:
+			return tokens, g.Progress(), err
+		}
+	}
+}
+
+// count adds the counts of a request to those of a run.
+func count(to *engine.SpeculationStats, of engine.SpeculationStats) {
+	to.Rounds += of.Rounds
+	to.Drafted += of.Drafted
+	to.Accepted += of.Accepted
+	to.Tokens += of.Tokens
+	to.Drafts, to.Accepts = sums(to.Drafts, of.Drafts), sums(to.Accepts, of.Accepts)
+}
