@@ -6,6 +6,7 @@
 //	go run ./bench/peer model -shape qwen3-0.6b -type q8_0,q4_0
 //	go run ./bench/peer run -model qwen3-0.6b-q8_0,qwen3-0.6b-q4_0
 //	go run ./bench/peer serve -model qwen3-0.6b-q8_0
+//	go run ./bench/peer spec -model model.gguf
 package main
 
 import (
@@ -28,6 +29,8 @@ const usage = `usage: peer build [-dir DIR] [-sdist FILE]
        peer serve -model LIST [-t LIST] [-rounds N] [-streams N] [-requests N] [-input N] [-output N]
                 [-interfere LIST] [-beside N] [-beside-output N] [-prefix N] [-builds LIST]
                 [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
+       peer spec -model LIST [-draft FILE] [-t LIST] [-rounds N] [-prompts LIST] [-streams LIST] [-requests N] [-output N]
+                [-methods LIST] [-types LIST] [-builds LIST] [-foretoken FILE] [-args LIST] [-json FILE] [-dir DIR]
 
 peer COMMAND -h says more. README.md beside the source says how to read the figures.`
 
@@ -56,6 +59,8 @@ func command(ctx context.Context, args []string) error {
 		return runCommand(ctx, args[1:])
 	case "serve":
 		return serveCommand(ctx, args[1:])
+	case "spec":
+		return specCommand(ctx, args[1:])
 	}
 	return fmt.Errorf("command %q\n%s", args[0], usage)
 }

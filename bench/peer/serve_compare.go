@@ -43,7 +43,7 @@ func (c *servingComparison) round(ctx context.Context, l llama, binary string, a
 		}
 		for _, setting := range c.settings {
 			turns = append(turns, func() error {
-				s, err := startLlama(ctx, l, setting, c.model, c.threads, load.capacity)
+				s, err := startLlama(ctx, l, setting, nil, c.model, c.threads, load.capacity)
 				return c.measure(ctx, load, setting.name, s, err, number)
 			})
 		}

@@ -41,12 +41,16 @@ func standServer(name string, args []string) {
 	})
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
-			Prompt []int
+			Prompt any // ids, or a text
 			Tokens int `json:"max_tokens"`
 		}
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
+		}
+		prompt := 7
+		if ids, ok := request.Prompt.([]any); ok {
+			prompt = len(ids)
 		}
 		tokens := request.Tokens
 		if strings.Contains(strings.Join(args, " "), "lazy") {
@@ -56,7 +60,7 @@ func standServer(name string, args []string) {
 		for range tokens {
 			io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
 		}
-		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", len(request.Prompt), tokens)
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", prompt, tokens)
 	})
 	l, err := net.Listen("tcp", net.JoinHostPort(flag("--host"), flag("--port")))
 	if err != nil {

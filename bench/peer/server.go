@@ -21,7 +21,7 @@ type server struct {
 }
 
 // startLlama starts llama.cpp's server.
-func startLlama(ctx context.Context, l llama, s setting, model string, threads int, c capacity) (*server, error) {
+func startLlama(ctx context.Context, l llama, s setting, more []string, model string, threads int, c capacity) (*server, error) {
 	args := []string{
 		"-m", model, "-t", strconv.Itoa(threads), "-np", strconv.Itoa(c.slots), "-c", strconv.Itoa(c.slots * c.context),
 		"--offline", "--no-ui", "--cache-ram", "0", // prompts are kept in their slots, and not copied to a second cache
@@ -29,7 +29,7 @@ func startLlama(ctx context.Context, l llama, s setting, model string, threads i
 	if !c.cache {
 		args = append(args, "--no-cache-prompt")
 	}
-	return startServer(ctx, "/health", l.tool(s, serverTool), args...)
+	return startServer(ctx, "/health", l.tool(s, serverTool), append(args, more...)...)
 }
 
 // startOurs starts foretoken serve.

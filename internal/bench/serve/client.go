@@ -122,7 +122,7 @@ func (c *client) body(purpose uint64, i int, r Request) []byte {
 		return append(c.appendText(b, purpose, i, r), "}]}"...)
 	}
 	b = append(b, `,"prompt":`...)
-	if c.Text {
+	if c.Text || c.given(purpose) {
 		return append(c.appendText(b, purpose, i, r), '}')
 	}
 	return append(c.appendIDs(b, purpose, i, r), '}')

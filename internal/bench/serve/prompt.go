@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -45,8 +46,16 @@ func (p *prompts) appendIDs(b []byte, purpose uint64, i int, r Request) []byte {
 	return b
 }
 
-// appendText appends the prompt as a JSON string of as many words.
+// given reports whether prompts for a purpose are not drawn.
+func (p *prompts) given(purpose uint64) bool { return len(p.Prompts) > 0 && purpose == drawPrompt }
+
+// appendText appends the prompt as a JSON string: as it was given, or of as many
+// words as it is to have tokens.
 func (p *prompts) appendText(b []byte, purpose uint64, i int, r Request) []byte {
+	if p.given(purpose) {
+		text, _ := json.Marshal(p.Prompts[i%len(p.Prompts)]) // which no string refuses
+		return append(b, text...)
+	}
 	b = append(b, '"')
 	p.draws(purpose, i, r, func(v uint32) {
 		b = append(b, words[int(v%uint32(len(words)))]...)

@@ -208,3 +208,29 @@ func TestRange(t *testing.T) {
 		}
 	}
 }
+
+// Prompts that are given are sent as they are, in turn; a warm-up is another.
+func TestGivenPrompts(t *testing.T) {
+	o := Options{Prompts: []string{"one \"1\"", "two"}, Endpoint: Completions, Input: Range{2, 2}, TokenIDs: Range{7, 7}}
+	c := client{prompts: prompts{Options: &o}, head: []byte("{")}
+	var got []string
+	for i := range 3 {
+		got = append(got, string(c.body(drawPrompt, i, Request{Input: 2, Output: 4})))
+	}
+	got = append(got, string(c.body(drawWarmup, 0, Request{Input: 2, Output: 4})))
+	want := []string{
+		`{"max_tokens":4,"prompt":"one \"1\""}`, `{"max_tokens":4,"prompt":"two"}`, `{"max_tokens":4,"prompt":"one \"1\""}`, `{"max_tokens":4,"prompt":[7,7]}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bodies (-want +got):\n%s", diff)
+	}
+	o.Endpoint = Chat
+	const chat = `{"max_tokens":4,"messages":[{"role":"user","content":"two"}]}`
+	if got := string(c.body(drawPrompt, 1, Request{Input: 2, Output: 4})); got != chat {
+		t.Errorf("a chat of %s, want %s", got, chat)
+	}
+	o = Options{Endpoint: Completions, Timeout: time.Second, Requests: 1, Input: Range{1, 1}, Output: Range{1, 1}, Prompts: []string{"a"}, Prefix: 1}
+	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "beside a trace or a prefix") {
+		t.Errorf("error %v, want that there is no prefix before prompts that are given", err)
+	}
+}

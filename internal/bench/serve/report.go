@@ -66,7 +66,7 @@ type Load struct {
 	Output      string  `json:"output_len,omitempty"`
 	Prefix      int     `json:"prefix_len"`
 	Interfere   int     `json:"interfere_len,omitempty"`
-	Prompts     string  `json:"prompts"` // "tokens" or "text"
+	Prompts     string  `json:"prompts"` // "tokens", "text" or "given"
 	IgnoreEOS   bool    `json:"ignore_eos"`
 	Seed        uint64  `json:"seed"`
 }
@@ -185,7 +185,10 @@ func (g *generator) load() Load {
 	} else {
 		l.Input, l.Output = g.Input.String(), g.Output.String()
 	}
-	if g.text() {
+	switch {
+	case len(g.Prompts) > 0:
+		l.Prompts, l.Input = "given", ""
+	case g.text():
 		l.Prompts = "text"
 	}
 	return l

@@ -6,6 +6,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -43,6 +44,10 @@ type Options struct {
 	// load runs, each for a single token, to see what their prefill does to it. They
 	// count neither as requests nor for Concurrency. 0: none come.
 	Interfere int
+
+	// Prompts are sent in turn, as they are, instead of such as are drawn. Input is
+	// then that of warm-ups, which are drawn all the same.
+	Prompts []string
 
 	Text      bool  // prompts of English words instead of token ids; chats have no other
 	TokenIDs  Range // that prompts are made of
@@ -97,6 +102,9 @@ func (o *Options) Check() error {
 	if o.Prefix < 0 || o.Prefix > maxTokens || o.Concurrency < 0 || o.Warmups < 0 {
 		return fmt.Errorf("prefix of %d tokens, concurrency %d, %d warm-ups: expected no negative number, and a prefix of at most %d",
 			o.Prefix, o.Concurrency, o.Warmups, maxTokens)
+	}
+	if len(o.Prompts) > 0 && (o.Trace != nil || o.Prefix > 0) {
+		return errors.New("prompts that are given beside a trace or a prefix: expected neither")
 	}
 	if o.Interfere < 0 || o.Interfere > maxTokens {
 		return fmt.Errorf("interference of prompts of %d tokens: expected at most %d", o.Interfere, maxTokens)
