@@ -15,6 +15,7 @@ import (
 type benchVerbs struct {
 	Model benchCmd      `cmd:"" name:" " default:"withargs" help:"Measure how fast a model runs here."`
 	Serve benchServeCmd `cmd:"" envprefix:"FORETOKEN_BENCH_SERVE_" help:"Measure a server of the OpenAI API under load."`
+	Spec  benchSpecCmd  `cmd:"" envprefix:"FORETOKEN_BENCH_SPEC_" help:"Measure what speculation gains."`
 }
 
 type benchCmd struct {
@@ -39,7 +40,8 @@ token a sequence with logits and the most probable token of each; beside every r
 threads, and "of the memory limit" is what a step reads of weights and cache, per second, as a share of that.
 Verification is one forward of several tokens of a sequence with the logits of all, and its ratio to a forward
 of one. Tokens are random. In each run every measurement has its turn, after one that does not count. A model
-that can be pulled by its name is pulled on first use. For a server, see foretoken bench serve --help.
+that can be pulled by its name is pulled on first use. For a server, see foretoken bench serve --help;
+for speculation, foretoken bench spec --help.
 
     foretoken bench smollm2:135m
     foretoken bench ./model.gguf --threads 1 --prefill 128,512 --context 0,512,8192 --json`

@@ -35,7 +35,8 @@ type verbs struct {
 	Render   renderCmd   `cmd:"" help:"Render a chat template."`
 	Score    scoreCmd    `cmd:"" help:"Compute perplexity and log-probabilities."`
 	Quantize quantizeCmd `cmd:"" help:"Write a model as a GGUF file with smaller weights."`
-	Bench    benchVerbs  `cmd:"" help:"Measure speed: of a model here, or of a server."`
+	Bench    benchVerbs  `cmd:"" help:"Measure speed: of a model here, of a server, or of speculation."`
+	Plan     planVerbs   `cmd:"" help:"Work out beforehand what a way to run a model would give."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	// A container that says its version in FORETOKEN_VERSION does not ask for it.
