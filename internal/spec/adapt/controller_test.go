@@ -166,30 +166,36 @@ func TestOthersOfTheStep(t *testing.T) {
 	}
 
 	c = New(Config{Arms: []Arm{{Depth: 8}, {Depth: 8, Free: true}}, Steps: profiled(t, []int{1, 100}, 10*ms, 11*ms)})
-	requests := make([]Request, 3)
-	offer := chain(8)
-	var asks []Ask
+	c.arms[0].passes = c.Steps.unmeasured(0.01)
+	requests := make([]Request, 8)
+	asks, p := make([]Ask, 8), make([]Proposal, 8)
 	for r := range requests {
-		asks = append(asks, Ask{Request: &requests[r], Allowed: 1, Depth: 8, Nodes: 8})
+		offer := chain(8)
+		asks[r] = Ask{Request: &requests[r], Allowed: 2, Depth: 8, Nodes: 8, Offers: []*spec.Draft{nil, offer}}
+		p[r] = Proposal{&requests[r], 1, 0, offer}
 	}
-	asks[2].Allowed, asks[2].Offers = 2, []*spec.Draft{nil, offer}
-	choices := c.Choose(asks, 0, 0)
-	if choices[0].Arm != 0 || choices[1].Arm != 0 || choices[2].Arm != 1 {
-		t.Fatalf("choices are %v", choices)
-	}
-	p := []Proposal{{&requests[0], 0, 0, chain(1)}, {&requests[1], 0, 0, chain(1)}, {&requests[2], 1, 0, offer}}
-	for i := range 2 {
-		p[i].Draft.Peak = []float64{0.001}
+	asks[0].Allowed, p[0] = 1, Proposal{&requests[0], 0, 0, chain(1)}
+	for r, x := range c.Choose(asks, 0, 0) {
+		if x.Arm != p[r].Arm || x.Depth < 2 {
+			t.Fatalf("request %d has choice %v", r, x)
+		}
 	}
 	c.arms[0].classes[0].pool[0][0] = cell{tried: 1000}
-	if c.More(0, 2, p) {
-		t.Error("a pass goes on after tokens that are never accepted, for the sake of another arm's")
-	}
-	for i := range 2 {
-		p[i].Draft.Peak = []float64{0.999}
-	}
-	if !c.More(0, 2, p) {
-		t.Error("a pass ends after tokens that are likely")
+	for _, x := range []struct {
+		peak float64
+		q    spec.Row
+		want bool
+	}{
+		{0.001, spec.Row{}, false},
+		{0.999, spec.Row{}, true},
+		// Drawn, but the only one that is: its own order is that of depth.
+		{0.001, spec.Row{W: []float64{1}, Total: 1}, false},
+		{0.999, spec.Row{W: []float64{1}, Total: 1}, true},
+	} {
+		p[0].Draft.Peak, p[0].Draft.Q = []float64{x.peak}, []spec.Row{x.q}
+		if got := c.More(0, 2, p); got != x.want {
+			t.Errorf("after a token with peak %v, drawn from %v: another pass is %v", x.peak, x.q.W, got)
+		}
 	}
 }
 
@@ -261,9 +267,28 @@ func TestTreesAreCutAndLearnt(t *testing.T) {
 	if diff := cmp.Diff([]int32{1, 3}, d.Tokens); diff != "" {
 		t.Errorf("after verification: tokens (-want +got):\n%s", diff)
 	}
+	if got := c.arms[0].classes[0].cells[1][0][5]; got != (cell{60, 60}) { // of confidence 0.9
+		t.Errorf("of second tokens after accepted ones, %v were accepted of %v, expected 60 of 60", got.accepted, got.tried)
+	}
 	s := c.Stats().Arms[0]
 	if s.Rounds != 60 || s.Tokens != 180 || !slices.Equal(s.Drafts, []uint64{120, 120, 60}) || !slices.Equal(s.Accepts, []uint64{60, 60}[:2]) && !slices.Equal(s.Accepts, []uint64{60, 60, 0}) {
 		t.Errorf("counted: %+v", s)
+	}
+}
+
+// Of siblings that peaks tell nothing of, the first is taken to be the likeliest.
+func TestLaterSiblingsAreLessLikely(t *testing.T) {
+	c := New(Config{Arms: []Arm{{Depth: 3}}, Steps: profiled(t, []int{1, 100}, 10*ms, 307*ms)})
+	d := new(spec.Draft)
+	d.Reset()
+	d.Confidence = nil
+	for i := range 3 {
+		d.Add(int32(i), -1)
+		d.Peak = append(d.Peak, 0.6)
+	}
+	c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, 0)
+	if d.Len() != 1 {
+		t.Errorf("%d siblings are left, expected 1", d.Len())
 	}
 }
 
