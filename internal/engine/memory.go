@@ -74,17 +74,14 @@ func (e *Engine) admit(s *sequence, planned int) {
 
 // rewind makes s what it was before a step that failed. What pages hold of the
 // step is written again, but in rings it may have taken the place of what its
-// first rows read: then s attaches its own prefix anew. That it cannot is an error.
-func (e *Engine) rewind(s *sequence) error {
-	err := e.cache.Rewind(&s.table, s.computed)
-	if err == nil || e.tree == nil {
-		return err
+// first rows read: then s attaches its own prefix anew, if that is shared. It
+// reports whether s is what it was.
+func (e *Engine) rewind(s *sequence) bool {
+	if e.cache.Rewind(&s.table, s.computed) == nil {
+		return true
 	}
 	e.cache.Release(&s.table)
-	if e.tree.Attach(&s.table, s.Namespace, s.tokens[:s.computed]) < s.computed {
-		return err
-	}
-	return nil
+	return e.tree != nil && e.tree.Attach(&s.table, s.Namespace, s.tokens[:s.computed]) == s.computed
 }
 
 // share puts the whole pages that s has computed into the prefix cache.

@@ -25,6 +25,7 @@ type speculator struct {
 	proposals []adapt.Proposal
 	drafting  time.Duration // by arms that are not free
 	passes    int
+	costly    int // the arm that made them
 
 	// Of a verification.
 	verifier spec.Verifier
@@ -197,6 +198,7 @@ func (sp *speculator) choose(e *Engine, plain int, beside time.Duration) {
 				return false
 			}
 			sp.passes++
+			sp.costly = k
 			return true
 		})
 		if len(sp.asks) > 0 {
@@ -256,7 +258,7 @@ func (sp *speculator) stepped(shape sched.Shape, rows, tokens int, took time.Dur
 	}
 	s := adapt.Step{Rows: rows, Sequences: shape.Decode, Tokens: tokens, Took: took, Arm: -1}
 	if sp.passes > 0 {
-		s.Passes, s.Drafting = sp.passes, sp.drafting
+		s.Arm, s.Passes, s.Drafting = sp.costly, sp.passes, sp.drafting
 	}
 	sp.ctl.Stepped(s)
 }

@@ -97,11 +97,9 @@ func (e *Engine) compute(spans []sched.Span, slots []*slot) (whole bool) {
 	case errors.Is(err, exec.ErrStopped): // those who waited for it are dropped next
 	case len(l.planned) > 1 || l.planned[0].draft != nil:
 		for i, span := range spans {
-			if s := l.seqs[span.ID]; s != nil {
-				if rewound := e.rewind(s); rewound != nil {
-					e.fail(s, fmt.Errorf("step of %d rows: %w, and %w", span.Rows, err, rewound))
-					continue
-				}
+			if s := l.seqs[span.ID]; s != nil && !e.rewind(s) {
+				e.replay(s, s.computed+span.Rows)
+				continue
 			}
 			e.compute(spans[i:i+1], nil)
 		}
@@ -109,6 +107,20 @@ func (e *Engine) compute(spans []sched.Span, slots []*slot) (whole bool) {
 		e.fail(l.planned[0].sequence, fmt.Errorf("step of %d rows: %w", l.step.Rows(), err))
 	}
 	return false
+}
+
+// replay computes the first n tokens of a sequence anew, alone, where a step that
+// failed has overwritten what they read.
+func (e *Engine) replay(s *sequence, n int) {
+	e.release(s)
+	if e.tree != nil && s.shares() {
+		s.computed = e.tree.Attach(&s.table, s.Namespace, s.tokens[:n-1])
+	}
+	for before := -1; e.loop.seqs[s.id] == s && before < s.computed && s.computed < n; {
+		before = s.computed
+		e.compute([]sched.Span{{ID: s.id, Rows: min(e.stepRows, n-s.computed)}}, nil)
+	}
+	e.loop.sched.Update(s.id, s.computed, len(s.tokens))
 }
 
 // commit takes what the step has computed: rows become part of sequences and
