@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,6 +53,12 @@ except under rejection or block verification above temperature 0. docs/benchmark
     foretoken bench spec ./model --prompts gsm8k=gsm8k_test.jsonl,humaneval=HumanEval.jsonl.gz,code-edit
     foretoken bench spec ./model --speculative-config '{"method": "draft_model", "model": "self:q4"}' --temperature 1
     foretoken bench spec ./model --simulate-acceptance 0.9,0.8,0.7 --simulate-draft-cost 0.1 --fixed 1,2,4`
+}
+
+// Validate is called by kong. --methods names methods, too.
+func (c *benchSpecCmd) Validate() error {
+	_, _, err := c.said()
+	return cmp.Or(err, c.engineFlags.Validate())
 }
 
 // Run measures.
@@ -137,7 +144,7 @@ func (c *benchSpecCmd) measured(ctx context.Context) (o spec.Options, err error)
 
 // methods are what is measured. Those that draft without a model get none.
 func (c *benchSpecCmd) methods(ctx context.Context) (list []spec.Method, err error) {
-	said, err := c.speculation()
+	said, _, err := c.said()
 	if err != nil {
 		return nil, err
 	}

@@ -156,6 +156,7 @@ max-model-len: 99
 api-key: secret
 tool-call-parser: hermes
 enable-prefix-caching: false
+speculative-config: {method: ngram, num_speculative_tokens: 3}
 log-level: debug
 `)
 	template := write("template.jinja", "{{ messages[0].content }}")
@@ -164,7 +165,7 @@ log-level: debug
 	line := s.await(t, "ready")
 	for name, want := range map[string]any{
 		"max_running_requests": 5.0, "context_len": 88.0, "chunked_prefill_size": 128.0, "tool_call_parser": "hermes", "reasoning_parser": "none",
-		"prefixes": "not shared: switched off",
+		"prefixes": "not shared: switched off", "speculation": "ngram",
 	} {
 		if line[name] != want {
 			t.Errorf("%s is %v, want %v", name, line[name], want)

@@ -182,9 +182,11 @@ func draftLine(s engine.SpeculationStats, rate float64) string {
 	if s.Rounds == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("%d tokens drafted, %d accepted, τ %.2f, accepted by position", s.Drafted, s.Accepted, float64(s.Tokens)/float64(s.Rounds))
+	var line strings.Builder
+	fmt.Fprintf(&line, "%d tokens drafted, %d accepted, τ %.2f, accepted by position", s.Drafted, s.Accepted, float64(s.Tokens)/float64(s.Rounds))
 	for i, n := range s.Drafts {
-		line += fmt.Sprintf(" %.2f", float64(s.Accepts[i])/float64(max(n, 1)))
+		fmt.Fprintf(&line, " %.2f", float64(s.Accepts[i])/float64(max(n, 1)))
 	}
-	return fmt.Sprintf("%s, %.1f tokens/s", line, rate)
+	fmt.Fprintf(&line, ", %.1f tokens/s", rate)
+	return line.String()
 }

@@ -38,31 +38,37 @@ type setting struct {
 	value any    // a string, int64, float64 or bool
 }
 
-// speculation is what all flags say together.
-func (f *speculationFlags) speculation() (o engine.Speculation, err error) {
-	settings, err := f.settings()
-	if err != nil {
-		return o, err
+// speculation is what all flags say together, with a method if they say anything.
+func (f *speculationFlags) speculation() (engine.Speculation, error) {
+	o, settings, err := f.said()
+	if err == nil && o.Method == "" && len(settings) > 0 {
+		err = fmt.Errorf("%s, and nothing names a method: expected --speculative-config '{\"method\": \"auto\"}' or another beside it", settings[0].by)
+	}
+	return o, err
+}
+
+// said is what all flags say together, and one by one.
+func (f *speculationFlags) said() (o engine.Speculation, settings []setting, err error) {
+	if settings, err = f.settings(); err != nil {
+		return o, nil, err
 	}
 	said := map[string]setting{}
 	for _, s := range settings {
 		if other, twice := said[s.key]; twice && other.value != s.value {
-			return o, fmt.Errorf("%s says %v and %s says %v: one will do", other.by, other.value, s.by, s.value)
+			return o, nil, fmt.Errorf("%s says %v and %s says %v: one will do", other.by, other.value, s.by, s.value)
 		}
 		if err := speculationKeys[s.key](&o, s.value); err != nil {
-			return o, fmt.Errorf("%s is %s, %w", s.by, shown(s.value), err)
+			return o, nil, fmt.Errorf("%s is %s, %w", s.by, shown(s.value), err)
 		}
 		said[s.key] = s
 	}
-	switch {
-	case o.Method == "" && o.Model != "":
-		o.Method = "draft_model"
-	case o.Method == "" && len(settings) > 0:
-		return o, fmt.Errorf("%s, and nothing names a method: expected --speculative-config '{\"method\": \"auto\"}' or another beside it", settings[0].by)
-	case o.LookupMin > o.LookupMax && o.LookupMax > 0:
-		return o, fmt.Errorf("prompt_lookup_min is %d and prompt_lookup_max %d: expected the first to be no more", o.LookupMin, o.LookupMax)
+	if o.LookupMin > o.LookupMax && o.LookupMax > 0 {
+		return o, nil, fmt.Errorf("prompt_lookup_min is %d and prompt_lookup_max %d: expected the first to be no more", o.LookupMin, o.LookupMax)
 	}
-	return o, nil
+	if o.Method == "" && o.Model != "" {
+		o.Method = "draft_model"
+	}
+	return o, settings, nil
 }
 
 // settings are what the flags say, one by one.
