@@ -148,10 +148,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	if s.loaded.Load() { // else nothing runs: the model was being loaded, or could not be
-		s.Log.Info("draining: no new requests", "running", s.gate.count())
-	}
+	running := s.gate.count()
 	s.gate.close()
+	if s.loaded.Load() { // else nothing runs: the model was being loaded, or could not be
+		s.Log.Info("draining: no new requests", "running", running)
+	}
 	hs.SetKeepAlivesEnabled(false) // clients look for another server
 	<-s.gate.empty
 	// What is left is not for the model, or is an answer on its way to a client.
