@@ -47,6 +47,8 @@ type RequestState struct {
 	Cached   int // of them, those that were taken from the cache
 	Computed int // tokens
 	Output   int // tokens
+	Drafted  int // tokens of all choices that were verified
+	Accepted int // of them
 	Age      time.Duration
 }
 
@@ -132,9 +134,11 @@ func (e *Engine) list() (list []RequestState) {
 }
 
 func (s *sequence) state() RequestState {
+	progress := s.out.Progress()
 	r := RequestState{
+		Drafted: int(progress.Speculation.Drafted), Accepted: int(progress.Speculation.Accepted),
 		ID: s.ID, Key: s.Key, State: "waiting", Priority: s.Priority, Prompt: s.prompt, Cached: s.cached,
-		Computed: s.computed, Output: s.generated(), Age: time.Since(s.out.Progress().Submitted),
+		Computed: s.computed, Output: s.generated(), Age: time.Since(progress.Submitted),
 	}
 	if r.ID == "" {
 		r.ID = fmt.Sprint(s.id)

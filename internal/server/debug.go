@@ -37,6 +37,8 @@ type debugRequest struct {
 	Cached   int     `json:"cached_tokens"`
 	Computed int     `json:"computed_tokens"`
 	Output   int     `json:"output_tokens"`
+	Drafted  int     `json:"drafted_tokens"`
+	Accepted int     `json:"accepted_tokens"`
 	Age      float64 `json:"age_seconds"`
 }
 
@@ -74,7 +76,7 @@ func (s *Server) debugRequests(w http.ResponseWriter, r *http.Request) error {
 		t.Requests = make([]debugRequest, 0, len(list))
 	}
 	for _, q := range list {
-		t.Requests = append(t.Requests, debugRequest{q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Age.Seconds()})
+		t.Requests = append(t.Requests, debugRequest{q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Drafted, q.Accepted, q.Age.Seconds()})
 	}
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		return respond(w, t)
@@ -98,10 +100,10 @@ func table(stats engine.Stats, drafts map[string]*speculationUsage, list []engin
 		return b.Bytes()
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKEY\tSTATE\tPRIORITY\tPROMPT\tCACHED\tCOMPUTED\tOUTPUT\tAGE")
+	fmt.Fprintln(w, "ID\tKEY\tSTATE\tPRIORITY\tPROMPT\tCACHED\tCOMPUTED\tOUTPUT\tDRAFTED\tACCEPTED\tAGE")
 	for _, q := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%v\n",
-			q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Age.Round(time.Millisecond))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\n",
+			q.ID, q.Key, q.State, q.Priority, q.Prompt, q.Cached, q.Computed, q.Output, q.Drafted, q.Accepted, q.Age.Round(time.Millisecond))
 	}
 	_ = w.Flush() // a buffer takes all
 	return b.Bytes()
