@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,9 +39,9 @@ func TestSpecCompares(t *testing.T) {
 		fmt.Sprintf(ours, ""), fmt.Sprintf(ours, ` --speculative-config {"method":"ngram"}`), fmt.Sprintf(ours, ` --speculative-config {"method":"draft_model","model":"d.gguf"}`),
 		fmt.Sprintf(peer, ""), fmt.Sprintf(peer, " --spec-type ngram-mod"), fmt.Sprintf(peer, " --spec-type draft-simple --spec-draft-model d.gguf"),
 	}
-	for i := len(turns) - 1; i >= 0; i-- { // who is first alternates
-		turns = append(turns, turns[i])
-	}
+	back := slices.Clone(turns) // who is first alternates
+	slices.Reverse(back)
+	turns = append(turns, back...)
 	var ran []string
 	for _, c := range commands() {
 		ran = append(ran, c[:strings.LastIndexByte(c, ' ')])

@@ -41,9 +41,7 @@ func (r *result) differ(other *result) (n int) {
 	return n
 }
 
-// requests are those of a run. What drafters learn of answers, and prefixes, belong
-// to a namespace: each run has one of its own, and so has each repetition of a
-// prompt in it. What was answered in one is never known in another.
+// requests are those of a run.
 func (b *measurement) requests(c *cell, v *variant) []engine.Request {
 	requests := make([]engine.Request, max(b.Requests, c.concurrency))
 	for i := range requests {
@@ -51,10 +49,25 @@ func (b *measurement) requests(c *cell, v *variant) []engine.Request {
 		p.Temperature, p.MaxTokens, p.IgnoreEOS, p.Seed = b.Temperature, b.MaxTokens, b.IgnoreEOS, b.Seed+uint64(i)
 		requests[i] = engine.Request{
 			Prompt: c.asked[i%len(c.asked)], Params: p, Speculation: &v.speculation,
-			Namespace: fmt.Sprintf("bench-spec-%d-%d", b.runs, i/len(c.asked)),
+			Namespace: b.namespace(c, v, i),
 		}
 	}
 	return requests
+}
+
+// namespace is that of a request. What drafters learn of answers, and prefixes,
+// belong to one. Where a method learns, each run has its own, and so has each
+// repetition of a prompt in it: what was answered in one is never known in another.
+// Else prompts stay computed from run to run, apart from those that no drafter has
+// seen.
+func (b *measurement) namespace(c *cell, v *variant, request int) string {
+	switch {
+	case v.speculation.Off:
+		return "bench-spec-plain"
+	case c.method.learns():
+		return fmt.Sprintf("bench-spec-%d-%d", b.runs, request/len(c.asked))
+	}
+	return "bench-spec"
 }
 
 // run answers prompts, so many at a time, in a closed loop. Before it counts the

@@ -94,26 +94,35 @@ func TestRunSimulated(t *testing.T) {
 	}
 }
 
-// Runs ask the same, and share nothing that is learned; nor do repetitions of a
-// prompt in a run.
+// Runs ask the same. What is learned in one is not known in another, nor from one
+// repetition of a prompt to the next; what drafters have seen and have not is apart.
 func TestRequests(t *testing.T) {
 	b := &measurement{Options: Options{Requests: 2, MaxTokens: 9, Temperature: 0.5, Seed: 7}}
-	c := &cell{asked: [][]int32{{1}, {2}}, concurrency: 5}
-	v := &variant{speculation: engine.RequestSpeculation{Tokens: 3}}
-	namespaces := map[string]int{}
-	for b.runs = range 2 {
-		for i, r := range b.requests(c, v) {
-			namespaces[r.Namespace]++
-			if r.Prompt[0] != int32(1+i%2) || r.Params.Seed != uint64(7+i) || r.Params.MaxTokens != 9 || r.Params.Temperature != 0.5 || r.Speculation.Tokens != 3 {
-				t.Errorf("run %d, request %d: %+v", b.runs, i, r)
+	for _, c := range []struct {
+		method      string
+		speculation engine.RequestSpeculation
+		want        map[string]int
+	}{
+		{"suffix", engine.RequestSpeculation{Tokens: 3}, map[string]int{
+			"bench-spec-0-0": 2, "bench-spec-0-1": 2, "bench-spec-0-2": 1, "bench-spec-1-0": 2, "bench-spec-1-1": 2, "bench-spec-1-2": 1,
+		}},
+		{"auto", engine.RequestSpeculation{Off: true}, map[string]int{"bench-spec-plain": 10}},
+		{"draft_model", engine.RequestSpeculation{}, map[string]int{"bench-spec": 10}},
+	} {
+		cell := &cell{method: &Method{Speculation: engine.Speculation{Method: c.method}}, asked: [][]int32{{1}, {2}}, concurrency: 5}
+		v := &variant{speculation: c.speculation}
+		got := map[string]int{}
+		for b.runs = range 2 {
+			for i, r := range b.requests(cell, v) {
+				got[r.Namespace]++
+				if r.Prompt[0] != int32(1+i%2) || r.Params.Seed != uint64(7+i) || r.Params.MaxTokens != 9 || r.Params.Temperature != 0.5 || *r.Speculation != c.speculation {
+					t.Errorf("%s, run %d, request %d: %+v", c.method, b.runs, i, r)
+				}
 			}
 		}
-	}
-	want := map[string]int{
-		"bench-spec-0-0": 2, "bench-spec-0-1": 2, "bench-spec-0-2": 1, "bench-spec-1-0": 2, "bench-spec-1-1": 2, "bench-spec-1-2": 1,
-	}
-	if diff := cmp.Diff(want, namespaces); diff != "" {
-		t.Errorf("namespaces (-want +got):\n%s", diff)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: namespaces (-want +got):\n%s", c.method, diff)
+		}
 	}
 }
 

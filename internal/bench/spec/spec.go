@@ -43,6 +43,11 @@ type Method struct {
 // simulated reports whether acceptance is made up, and texts with it.
 func (m *Method) simulated() bool { return len(m.Speculation.Simulate) > 0 }
 
+// learns reports whether answers teach it to draft others.
+func (m *Method) learns() bool {
+	return m.Speculation.Method == "suffix" || m.Speculation.Method == "auto"
+}
+
 // exact reports whether speculation must not change the text.
 func (m *Method) exact(temperature float32) bool {
 	v := m.Speculation.Verify
