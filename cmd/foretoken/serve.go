@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +120,10 @@ func (c *serveCmd) Run(ctx context.Context) error {
 			stop(err)
 			return
 		}
+		// One more than compute, so that who is refused does not wait for a step:
+		// the scheduler of goroutines takes a worker off its processor after 10 ms,
+		// the system's at once.
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), e.Threads()+1))
 		s.Attach(e)
 		c.report(log, e, s)
 	}()
