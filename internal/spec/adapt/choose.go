@@ -8,7 +8,7 @@ const (
 	bins = 32
 	// margin is how much better a plan that drafts at a cost has to be: what it is
 	// worth is an estimate, its cost is sure.
-	margin = 1.02
+	margin = 1.005
 )
 
 // An offered is the free draft of an ask that is worth most.
