@@ -179,9 +179,6 @@ func (a *Admission) Keep(request int) []bool {
 	return a.keep[a.first[request]:end]
 }
 
-// Rows returns the rows of the step with what is admitted so far.
-func (a *Admission) Rows() int { return a.rows }
-
 // Tokens returns how many tokens the step commits in expectation.
 func (a *Admission) Tokens() float64 { return a.tokens }
 

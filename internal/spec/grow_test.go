@@ -14,25 +14,25 @@ import (
 // The tree of EAGLE-1, in the notation of its figure: ranks along the path.
 func TestEagle1Template(t *testing.T) {
 	var paths []string
-	var tree Tree
-	Eagle1.Start(&tree)
-	if tree.Len() != 25 || Eagle1.Len() != 25 || Eagle1.Depth() != 5 {
-		t.Fatalf("%d nodes, depth %d, expected 25, 5", tree.Len(), Eagle1.Depth())
+	if Eagle1.Len() != 25 || Eagle1.Depth() != 5 {
+		t.Fatalf("%d nodes, depth %d, expected 25, 5", Eagle1.Len(), Eagle1.Depth())
 	}
-	depths := tree.Depths(nil)
-	for row := range tree.Len() + 1 {
-		top := []int32{'0', '1', '2', '3'}[:Eagle1.Children(row)]
-		Eagle1.Fill(&tree, row, top)
-	}
-	for i := range tree.Tokens {
-		path := string(rune(tree.Tokens[i]))
-		if p := tree.Parent(i); p >= 0 {
-			path = paths[p] + path
+	children := make([]int, Eagle1.Len()+1) // of each row
+	for i := range Eagle1.Len() {
+		parent, rank := Eagle1.Node(i)
+		path := string(rune('0' + rank))
+		if parent >= 0 {
+			path = paths[parent] + path
 		}
 		paths = append(paths, path)
-		first, end := Eagle1.Level(int(depths[i]))
-		if i < first || i >= end {
-			t.Errorf("node %d of depth %d is not in its level, %d to %d", i, depths[i], first, end)
+		children[parent+1]++
+		if first, end := Eagle1.Level(len(path)); i < first || i >= end {
+			t.Errorf("node %d of depth %d is not in its level, %d to %d", i, len(path), first, end)
+		}
+	}
+	for row, n := range children {
+		if got := Eagle1.Children(row); got != n {
+			t.Errorf("row %d has %d children, expected %d", row, got, n)
 		}
 	}
 	want := "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 0000 0001 0002 00000 00001"

@@ -17,8 +17,8 @@ import (
 func branched() *Draft {
 	d := &Draft{
 		Tree:       Tree{Tokens: []int32{10, 11, 12, 13, 14, 15}, Parents: []int32{-1, -1, 0, 0, 1, 2}},
-		Confidence: []float64{0, 1, 2, 3, 4, 5},
-		Peak:       []float64{0, 10, 20, 30, 40, 50},
+		Confidence: []float64{0, 1. / 8, 2. / 8, 3. / 8, 4. / 8, 5. / 8},
+		Peak:       []float64{0, 1. / 16, 2. / 16, 3. / 16, 4. / 16, 5. / 16},
 	}
 	for row := range 7 {
 		d.Q = append(d.Q, Row{IDs: []int32{int32(row)}, W: []float64{1}, Total: 1})
@@ -57,7 +57,7 @@ func TestKeep(t *testing.T) {
 				memory[&q.W[0]] = true
 			}
 			for i, node := range c.nodes {
-				if d.Tokens[i] != 10+node || d.Confidence[i] != float64(node) || d.Peak[i] != float64(10*node) {
+				if d.Tokens[i] != 10+node || d.Confidence[i] != float64(node)/8 || d.Peak[i] != float64(node)/16 {
 					t.Errorf("%s: node %d is token %d, confidence %v, peak %v", c.keep, i, d.Tokens[i], d.Confidence[i], d.Peak[i])
 				}
 				q, drawn := d.drawn(i + 1)
@@ -101,8 +101,8 @@ func TestTreeAdmission(t *testing.T) {
 		a.Add(new(Draft), nil, 0)
 		a.Add(d, confidence, 0)
 		a.Top(budget)
-		if got := flags(a.Keep(1)); got != want || a.Rows() != 4+min(budget, 6) {
-			t.Errorf("budget %d: kept %s, expected %s, in %d rows", budget, got, want, a.Rows())
+		if got := flags(a.Keep(1)); got != want || a.rows != 4+min(budget, 6) {
+			t.Errorf("budget %d: kept %s, expected %s, in %d rows", budget, got, want, a.rows)
 		}
 		if budget == 3 && math.Abs(a.Tokens()-5.26) > 1e-12 {
 			t.Errorf("%v tokens are expected", a.Tokens())

@@ -61,19 +61,3 @@ func (t *Template) Children(row int) (n int) {
 	}
 	return n
 }
-
-// Start gives dst the template's shape, with no tokens yet.
-func (t *Template) Start(dst *Tree) {
-	dst.Tokens = resize(dst.Tokens, len(t.parents))
-	dst.Parents = append(dst.Parents[:0], t.parents...)
-}
-
-// Fill sets the tokens of a row's children: top are the likeliest tokens after
-// the row, best first, or drawn ones in order; Children(row) at least.
-func (t *Template) Fill(dst *Tree, row int, top []int32) {
-	for i, p := range t.parents {
-		if int(p) == row-1 {
-			dst.Tokens[i] = top[t.ranks[i]]
-		}
-	}
-}

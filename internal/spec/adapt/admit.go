@@ -161,12 +161,10 @@ func (c *Controller) Stepped(s Step) {
 		a := &c.arms[s.Arm]
 		expected += float64(s.Passes) * a.passes.seconds(a.asked)
 		a.passes.Observe(a.asked, s.Drafting/time.Duration(s.Passes))
-		c.stats[s.Arm].Drafting += s.Drafting
 	}
 	if s.Sequences > 0 {
 		g := &c.gains
 		g.took += took + drafting
-		g.drafting += drafting
 		g.plain += plain * float64(s.Tokens) / float64(s.Sequences)
 		g.expected += expected
 		g.expectedPlain += plain * tokens / float64(s.Sequences)

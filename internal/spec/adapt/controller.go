@@ -105,7 +105,6 @@ type Controller struct {
 	step    uint64 // steps so far
 	now     prospect
 	probing probing
-	stats   []ArmStats
 	gains   gains
 
 	budgets   [2]int // of the two steps before, for Async
@@ -148,7 +147,6 @@ func New(cfg Config) *Controller {
 	c := &Controller{Config: cfg}
 	for _, a := range cfg.Arms {
 		c.arms = append(c.arms, arm{Arm: a, passes: cfg.Steps.unmeasured(priorCost)})
-		c.stats = append(c.stats, ArmStats{Name: a.Name})
 	}
 	return c
 }

@@ -117,6 +117,7 @@ type setting struct {
 	pass       float64                                   // of a drafter, in steps
 	confidence func(request int, tokens []int32) float64 // of the token after these
 	async      bool
+	block      bool // verified as blocks, else token by token
 }
 
 func randomSetting(seed uint64) setting {
@@ -133,7 +134,7 @@ func randomSetting(seed uint64) setting {
 }
 
 // round is the law of two requests together: what they draft is drawn from a
-// model, as deep as the controller says, cut and verified by rejection.
+// model, as deep as the controller says, cut and verified.
 func round(t *testing.T, set setting, blind stage) map[string]string {
 	const depth, tokens = 3, 3
 	seed := set.seed
@@ -174,7 +175,11 @@ func round(t *testing.T, set setting, blind stage) map[string]string {
 			f := p[r].Draft
 			f.Truncate(cut[r].Draft.Len())
 			after := func(row int) []int32 { return f.Tokens[:row] }
-			v, err := new(spec.Verifier).Rejection(f, func(row int) (spec.Row, error) { return toyRow(seed, 'p', r, after(row)), nil }, b)
+			rule := (*spec.Verifier).Rejection
+			if set.block {
+				rule = (*spec.Verifier).Block
+			}
+			v, err := rule(new(spec.Verifier), f, func(row int) (spec.Row, error) { return toyRow(seed, 'p', r, after(row)), nil }, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,11 +240,13 @@ func TestTheLawIsKept(t *testing.T) {
 	for seed := range uint64(30) {
 		set, want := randomSetting(seed), law(seed)
 		for _, set.async = range []bool{false, true} {
-			if d := differs(round(t, set, stage{}), want); d != "" {
-				t.Fatalf("seed %d, async %v: %s", seed, set.async, d)
+			for _, set.block = range []bool{false, true} {
+				if d := differs(round(t, set, stage{}), want); d != "" {
+					t.Fatalf("seed %d, async %v, block %v: %s", seed, set.async, set.block, d)
+				}
 			}
 		}
-		set.async = false
+		set.async, set.block = false, false
 		if lossy == 0 && differs(round(t, set, stage{admit: true}), want) != "" {
 			lossy++
 		}

@@ -122,9 +122,6 @@ func (s *Steps) Time(rows int) time.Duration {
 	return time.Duration(s.seconds(rows) * float64(time.Second))
 }
 
-// SPS returns the number of such steps in a second.
-func (s *Steps) SPS(rows int) float64 { return 1 / s.seconds(rows) }
-
 func (s *Steps) seconds(rows int) float64 {
 	if rows <= 0 {
 		return 0

@@ -30,9 +30,6 @@ func TestStepsBetweenAndBeyondThePoints(t *testing.T) {
 			t.Errorf("%d rows take %v, expected %v", rows, got, want)
 		}
 	}
-	if got := s.SPS(4); math.Abs(got-50) > 1e-9 {
-		t.Errorf("%v steps of four rows in a second, expected 50", got)
-	}
 }
 
 func TestMoreRowsNeverTakeLess(t *testing.T) {

@@ -163,7 +163,6 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 	probe := p.Request.must
 	p.Request.must = false
 	c.nodes.of(p.Draft)
-	c.stats[p.Arm].count(c.nodes.depths, len(path))
 	if p.Draft.Len() == 0 {
 		return
 	}
