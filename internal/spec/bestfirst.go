@@ -36,7 +36,7 @@ func (g *BestFirst) Draft(dst *Draft, positions [][]Candidate, n int) {
 		g.open = g.open[:len(g.open)-1]
 		c := positions[p.depth][p.rank]
 		node := dst.Add(c.Token, p.parent)
-		dst.Confidence = append(dst.Confidence, math.Exp(float64(c.LogProb)))
+		dst.Confidence = append(dst.Confidence, math.Exp(min(float64(c.LogProb), 0)))
 		g.push(positions, path{above: p.above, parent: p.parent, depth: p.depth, rank: p.rank + 1})
 		g.push(positions, path{above: p.score, parent: node, depth: p.depth + 1})
 	}

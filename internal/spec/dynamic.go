@@ -98,6 +98,6 @@ func (g *Dynamic) Draft(dst *Draft, n int) {
 			parent, _ = slices.BinarySearch(g.kept, node.parent)
 		}
 		dst.Add(node.token, parent)
-		dst.Confidence = append(dst.Confidence, math.Exp(node.score-score))
+		dst.Confidence = append(dst.Confidence, math.Exp(min(node.score-score, 0)))
 	}
 }

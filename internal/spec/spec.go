@@ -53,6 +53,16 @@ func (d *Draft) Check(vocab int) error {
 	if c := len(d.Peak); c > 0 && c != d.Len() {
 		return fmt.Errorf("draft has %d peaks, expected one for each of %d tokens", c, d.Len())
 	}
+	for i, p := range d.Confidence {
+		if !(p >= 0 && p <= 1) {
+			return fmt.Errorf("confidence of draft token %d is %v, expected 0 to 1", i, p)
+		}
+	}
+	for i, p := range d.Peak {
+		if !(p >= 0 && p <= 1) {
+			return fmt.Errorf("peak of draft token %d is %v, expected 0 to 1", i, p)
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,6 +117,8 @@ func TestCheckAndTruncate(t *testing.T) {
 		{Draft{Tree: Tree{Tokens: []int32{1}, Parents: []int32{-2}}}, "draft token 0 has parent -2, expected an earlier one, or -1"},
 		{Draft{Tree: Tree{Tokens: []int32{1}}, Q: make([]Row, 3)}, "draft has 3 distributions, expected one for each of 2 rows at most"},
 		{Draft{Tree: Tree{Tokens: []int32{1}}, Confidence: []float64{}}, "draft has 0 confidences, expected one for each of 1 tokens"},
+		{Draft{Tree: Tree{Tokens: []int32{1}}, Confidence: []float64{math.NaN()}}, "confidence of draft token 0 is NaN, expected 0 to 1"},
+		{Draft{Tree: Tree{Tokens: []int32{1, 2}}, Peak: []float64{1, 1.01}}, "peak of draft token 1 is 1.01, expected 0 to 1"},
 	} {
 		got := ""
 		if err := c.draft.Check(10); err != nil {

@@ -23,7 +23,7 @@ func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits [
 	if len(x) > 0 && &x[0] != &logits[0] {
 		m.scatter = x
 	}
-	peak = 1 / kernel.ExpSum(x, x[kernel.Argmax(x)])
+	peak = peakOf(x)
 
 	row := w.Row
 	m.params = *w.Row.Params
@@ -57,9 +57,10 @@ func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits [
 		q := distribution(w.Draft, node+1)
 		q.Set(d)
 		m.siblings = spec.Siblings(m.siblings[:0], *q, want, spec.DraftNoise(w.Row.Key(), depth), &m.rest)
-		for i, token := range m.siblings {
-			// Of the distribution and the sibling's number, not of the token.
-			*top = append(*top, spec.Candidate{Token: token, LogProb: logOf(peak) + float32(i)*logOf(1-peak)})
+		confidence := peak // of the distribution and the sibling's number, not of the token
+		for _, token := range m.siblings {
+			*top = append(*top, spec.Candidate{Token: token, LogProb: logOf(confidence)})
+			confidence *= 1 - peak
 		}
 	case ranked:
 		coupled := int32(-1)
@@ -77,6 +78,12 @@ func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits [
 		*top = append(*top, spec.Candidate{Token: d.Draw(row.Key().Noise(sample.Token)), LogProb: logOf(peak)})
 	}
 	return peak
+}
+
+// peakOf is the probability of the likeliest token. The sum of exponentials is
+// rounded, and may be less than 1.
+func peakOf(logits []float32) float64 {
+	return min(1, 1/kernel.ExpSum(logits, logits[kernel.Argmax(logits)]))
 }
 
 func logOf(p float64) float32 { return float32(math.Log(p)) }
@@ -112,6 +119,6 @@ func add(d *spec.Draft, c spec.Candidate, parent int, peak float64) {
 	} else {
 		d.Add(c.Token, parent)
 	}
-	d.Confidence = append(d.Confidence, math.Exp(float64(c.LogProb)))
+	d.Confidence = append(d.Confidence, math.Exp(min(float64(c.LogProb), 0)))
 	d.Peak = append(d.Peak, peak)
 }

@@ -270,6 +270,29 @@ func TestNonFiniteDrafts(t *testing.T) {
 	}
 }
 
+// Of a model that is sure of what comes, confidences are 1, and numbers.
+func TestSureDrafts(t *testing.T) {
+	sure := testmodel.New(subject(1))
+	norm := sure.Tensor("model.norm.weight").Values
+	for i := range norm {
+		norm[i] *= 1e4
+	}
+	for form, o := range forms {
+		w := newWorld(t, testmodel.New(subject(1)), sure)
+		d := w.drafter(o)
+		for _, drawn := range []bool{false, true} {
+			a := w.ask(w.start(heated(1), text(40, 3), d), 4, 25)
+			a.Drawn = drawn
+			propose(t, d, a)
+			if err := a.Draft.Check(testmodel.Tokens); err != nil || a.Draft.Len() == 0 {
+				t.Errorf("%s, drawn %v: %d tokens, %v", form, drawn, a.Draft.Len(), err)
+			} else if a.Draft.Peak[0] != 1 || a.Draft.Confidence[0] != 1 {
+				t.Errorf("%s, drawn %v: a peak of %v and a confidence of %v, expected 1", form, drawn, a.Draft.Peak[0], a.Draft.Confidence[0])
+			}
+		}
+	}
+}
+
 // What may not be drafted is not: a pass that does not pay, what comes behind an
 // end, tokens that a request forbids, and more than there is memory for.
 func TestBounds(t *testing.T) {

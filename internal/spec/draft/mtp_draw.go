@@ -1,7 +1,6 @@
 package draft
 
 import (
-	"github.com/foretoken/foretoken/internal/kernel"
 	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/spec"
 )
@@ -27,7 +26,7 @@ func (a *Ask) wants(depth int) bool {
 // token is not known. Where logits are not finite, or none is possible, the
 // draft stays as it is.
 func (m *mtpDraws) extend(a *Ask, logits []float32) {
-	peak := 1 / kernel.ExpSum(logits, logits[kernel.Argmax(logits)])
+	peak := peakOf(logits)
 	d, row := a.Draft, a.Row
 	drafted := d.Len()
 	m.params = *row.Params
