@@ -108,7 +108,7 @@ type RequestSpeculation = engine.RequestSpeculation
 
 // SpeculationStats count drafts. A round is a step in which at least one drafted
 // token of a sequence was verified; it gives the accepted ones and one of the
-// model's own. Tokens / Rounds is known as τ.
+// model's own, unless the text ends before. Tokens / Rounds is known as τ.
 //
 //	Rounds   uint64
 //	Drafted  uint64   // tokens that were verified

@@ -183,9 +183,9 @@ func draftLine(s engine.SpeculationStats, rate float64) string {
 		return ""
 	}
 	var line strings.Builder
-	fmt.Fprintf(&line, "%d tokens drafted, %d accepted, τ %.2f, accepted by position", s.Drafted, s.Accepted, float64(s.Tokens)/float64(s.Rounds))
-	for i, n := range s.Drafts {
-		fmt.Fprintf(&line, " %.2f", float64(s.Accepts[i])/float64(max(n, 1)))
+	fmt.Fprintf(&line, "%d tokens drafted, %d accepted, τ %.2f, accepted by position", s.Drafted, s.Accepted, s.Tau())
+	for _, share := range s.Acceptance() {
+		fmt.Fprintf(&line, " %.2f", share)
 	}
 	fmt.Fprintf(&line, ", %.1f tokens/s", rate)
 	return line.String()

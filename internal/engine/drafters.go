@@ -117,8 +117,13 @@ func (e *Engine) loadDraftFrom(path string, packing nn.Packing) (err error) {
 			return err
 		}
 		tokens, err := OpenTokenizer(d.checkpoint)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return errors.New("it has no tokenizer, expected the model's own: nothing says what its tokens are")
+		case err != nil:
 			return err
+		case e.tokenizer == nil:
+			return fmt.Errorf("nothing says which of its tokens are the model's: %w", e.noVocab)
 		}
 		if d.vocab, err = draft.MapVocab(e.tokenizer, tokens, e.Config().Vocab, config.Vocab); err != nil {
 			return err
@@ -262,9 +267,9 @@ func (sp *speculator) mostNodes() int {
 	return most
 }
 
-// arm says for a new request which arms may draft for it, and how much.
-func (e *Engine) speculative(r *Request) draftState {
-	sp, state := e.speculator, draftState{most: math.MaxInt}
+// admit says which arms may draft for a new request, and how much.
+func (sp *speculator) admit(r *Request) draftState {
+	state := draftState{most: math.MaxInt}
 	if sp == nil || r.PromptOnly {
 		return state
 	}
@@ -298,7 +303,7 @@ func (sp *speculator) names() string {
 	return strings.Join(names, ", ")
 }
 
-// drafts reports whether the engine has a method; "": it need not.
-func (e *Engine) drafts(method string) bool {
-	return method == "" || e.speculator != nil && slices.ContainsFunc(e.speculator.arms, func(a *arm) bool { return a.Name == method })
+// has reports whether a request can ask for a method; "": for any, or none.
+func (sp *speculator) has(method string) bool {
+	return method == "" || sp != nil && slices.ContainsFunc(sp.arms, func(a *arm) bool { return a.Name == method })
 }

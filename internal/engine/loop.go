@@ -180,6 +180,7 @@ func (e *Engine) receive(wait bool) (quit bool) {
 			now = closed
 		case j := <-l.jobs:
 			e.enter("job", 0)
+			e.renew()
 			j.done <- e.protect(j.run)
 			now = closed
 		case <-l.quit:

@@ -122,7 +122,7 @@ func (e *Engine) remove(s *sequence) {
 
 // finish ends a sequence that has its last token.
 func (e *Engine) finish(s *sequence) {
-	e.drafted(s)
+	e.learn(s)
 	e.remove(s)
 	if s.live--; s.live == 0 {
 		e.end(s.group, nil)

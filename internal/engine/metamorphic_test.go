@@ -43,6 +43,9 @@ func TestMetamorphic(t *testing.T) {
 		})
 	}
 	enough(t, sum)
+	if d := sum.Speculation[""]; !t.Failed() && (d.Accepted == 0 || d.Accepted == d.Drafted) {
+		t.Errorf("of %d drafted tokens %d were accepted, expected that some were, and some not", d.Drafted, d.Accepted)
+	}
 }
 
 // enough reports it if the figures of engines say that they were not tried:
@@ -71,7 +74,7 @@ type visit struct {
 	gone    int // is cancelled when so many were delivered to all, it may be in its prompt; -1: stays
 }
 
-// test adds the engines' figures to sum.
+// test adds the engines' figures to sum, those of all drafters under no name.
 func (s subject) test(t *testing.T, sum *Stats) {
 	f := newForest(t, s)
 	dir := t.TempDir() // of saved prefixes, which one configuration finds from another
@@ -92,6 +95,11 @@ func (s subject) test(t *testing.T, sum *Stats) {
 			sum.PrefixHits += stats.PrefixHits
 			sum.Evicted += stats.Evicted
 			sum.Retractions += stats.Retractions
+			drafts := sum.Speculation[""]
+			for _, d := range stats.Speculation {
+				drafts.Add(d)
+			}
+			sum.Speculation = map[string]SpeculationStats{"": drafts}
 		})
 	}
 }

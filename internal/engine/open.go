@@ -114,6 +114,7 @@ type Engine struct {
 	log      *slog.Logger
 	arena    kernel.Arena // weights
 	runner   *exec.Runner
+	spoiled  bool // something has panicked since the runner ran
 	sampler  sample.Sampler
 
 	drafting   drafting     // the model that drafts

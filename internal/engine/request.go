@@ -79,7 +79,7 @@ func (e *Engine) check(r *Request) error {
 		return refuse("n", "n is %d where nothing is generated", r.Choices)
 	case r.Speculation != nil && (r.Speculation.Tokens < 0 || r.Speculation.Tokens > mostDrafted):
 		return refuse("speculation", "num_speculative_tokens is %d, expected 0 to %d", r.Speculation.Tokens, mostDrafted)
-	case r.Speculation != nil && !e.drafts(r.Speculation.Method):
+	case r.Speculation != nil && !e.speculator.has(r.Speculation.Method):
 		return refuse("speculation", "speculative method %q: this server drafts with %s", r.Speculation.Method, e.speculator.names())
 	case r.Pooling != "" && r.Pooling != MeanPooling && r.Pooling != LastPooling:
 		return refuse("pooling", "pooling %q: expected %s or %s", r.Pooling, MeanPooling, LastPooling)

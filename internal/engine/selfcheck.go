@@ -86,7 +86,6 @@ func (e *Engine) selfCheck(ctx context.Context) error {
 			return fmt.Errorf("self-check of %s: %w", a.Name, err)
 		}
 		rate := float64(a.stats.Accepted) / float64(max(a.stats.Drafted, 1))
-		a.acceptance = rate
 		report := e.log.Info
 		if rate < sp.Floor {
 			report = e.log.Warn
@@ -94,6 +93,8 @@ func (e *Engine) selfCheck(ctx context.Context) error {
 		report("self-check of speculation", "method", a.Name, "drafted", a.stats.Drafted, "accepted", a.stats.Accepted, "acceptance", rate, "floor", sp.Floor)
 		a.stats = SpeculationStats{}
 	}
+	e.stats = Stats{} // nobody has asked for anything yet
+	e.publish()
 	return nil
 }
 

@@ -73,7 +73,7 @@ func (e *Engine) newGroup(out *Generation, r Request) *group {
 	g := &group{Request: r, out: out, live: max(r.Choices, 1)}
 	stops := sample.NewStopSet(r.Params.Stop)
 	for i := range g.live {
-		s := &sequence{group: g, choice: i, tokens: slices.Clip(r.Prompt), prompt: len(r.Prompt), draftState: e.speculative(&r)}
+		s := &sequence{group: g, choice: i, tokens: slices.Clip(r.Prompt), prompt: len(r.Prompt), draftState: e.speculator.admit(&r)}
 		if r.Params.Penalized() {
 			s.history = sample.NewHistory(r.Prompt)
 		}

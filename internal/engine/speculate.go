@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/sched"
@@ -19,41 +20,50 @@ type speculator struct {
 
 	// The step at hand; the memory is used again.
 	slots     []*slot
-	free      []*slot // not in use
+	chosen    []*slot // those that have something to verify
+	spare     []*slot // not in use
 	asks      []draft.Ask
 	offers    []adapt.Ask
 	proposals []adapt.Proposal
-	drafting  time.Duration // by arms that are not free
+	drafting  time.Duration // by the arm that costs: a step has passes of one only
 	passes    int
-	costly    int // the arm that made them
+	costly    int     // that arm
+	paths     []int32 // accepted nodes of all sequences
 
 	// Of a verification.
 	verifier spec.Verifier
-	rows     []*spec.Row // of the target
-	raw      []float32   // logits before anything changed them
-	depths   []int32     // of rows
-	taken    []int32
+	rows     []spec.Row // of the target
+	raw      []float32  // logits before anything changed them
+	depths   []int32    // of nodes, or of rows
+	taken    []int32    // tokens of rows that the history holds for now
 }
 
 // An arm is a drafter of the engine.
 type arm struct {
 	adapt.Arm
-	drafter    draft.Drafter
-	watches    bool // it observes
-	whole      bool // and sequences that it does not draft for: it keeps something in every page
-	off        bool // it has failed
-	stats      SpeculationStats
-	acceptance float64 // in the self-check
+	drafter draft.Drafter
+	watches bool // it observes
+	whole   bool // and sequences that it does not draft for: it keeps something in every page
+	off     bool // it has failed
+	stats   SpeculationStats
 }
 
 // A slot is a sequence that may have a draft in the step at hand.
 type slot struct {
 	*sequence
-	span   int           // index in the plan
-	room   int           // for drafted tokens
-	drafts []spec.Draft  // of each arm
-	offers []*spec.Draft // those of arms that have something
-	arm    int           // whose draft is verified; -1: none
+	span     int           // index in the plan
+	room     int           // for drafted tokens
+	drafts   []spec.Draft  // of each arm
+	offers   []*spec.Draft // those of arms that have something
+	decision adapt.Choice  // whose draft is verified
+}
+
+// draft is the one that is verified; nil: none.
+func (s *slot) draft() *spec.Draft {
+	if s.decision.Arm < 0 {
+		return nil
+	}
+	return &s.drafts[s.decision.Arm]
 }
 
 // draftState is what speculation keeps of a sequence.
@@ -95,24 +105,25 @@ func (e *Engine) speculate(plan *sched.Plan) []*slot {
 // begin gives every sequence that decodes, and may have drafts, a slot. It
 // returns how many others decode.
 func (sp *speculator) begin(e *Engine, spans []sched.Span) (plain int) {
-	sp.free = append(sp.free, sp.slots...)
-	sp.slots, sp.drafting, sp.passes = sp.slots[:0], 0, 0
+	sp.spare = append(sp.spare, sp.slots...)
+	sp.slots, sp.paths, sp.drafting, sp.passes = sp.slots[:0], sp.paths[:0], 0, 0
 	for i, span := range spans {
 		s := e.loop.seqs[span.ID]
 		if s.computed+1 < len(s.tokens) {
 			continue // its prompt
 		}
+		// Without memory for a draft a sequence decodes plainly: that is no error.
 		if span.Draft == 0 || s.allowed == 0 || e.cache.Grow(&s.table, len(s.tokens)+span.Draft) != nil {
 			plain++
 			continue
 		}
 		var t *slot
-		if n := len(sp.free); n > 0 {
-			t, sp.free = sp.free[n-1], sp.free[:n-1]
+		if n := len(sp.spare); n > 0 {
+			t, sp.spare = sp.spare[n-1], sp.spare[:n-1]
 		} else {
 			t = &slot{drafts: make([]spec.Draft, len(sp.arms)), offers: make([]*spec.Draft, len(sp.arms))}
 		}
-		t.sequence, t.span, t.room, t.arm = s, i, span.Draft, -1
+		t.sequence, t.span, t.room, t.decision = s, i, span.Draft, adapt.Choice{Arm: -1}
 		for k := range t.drafts {
 			t.drafts[k].Reset()
 		}
@@ -127,6 +138,9 @@ func (sp *speculator) begin(e *Engine, spans []sched.Span) (plain int) {
 func (sp *speculator) propose(e *Engine, i int, depth func(*slot) int, more func(int) bool) {
 	a := sp.arms[i]
 	sp.asks = sp.asks[:0]
+	if a.off {
+		return
+	}
 	for _, s := range sp.slots {
 		if n := depth(s); n > 0 && s.allowed>>i&1 != 0 {
 			sp.asks = append(sp.asks, draft.Ask{
@@ -135,7 +149,7 @@ func (sp *speculator) propose(e *Engine, i int, depth func(*slot) int, more func
 			})
 		}
 	}
-	if len(sp.asks) == 0 || a.off {
+	if len(sp.asks) == 0 {
 		return
 	}
 	err := e.protect(func() error { return a.drafter.Propose(sp.asks, more) })
@@ -152,7 +166,7 @@ func (sp *speculator) propose(e *Engine, i int, depth func(*slot) int, more func
 	}
 }
 
-// nodes is the most tokens of a draft of an arm.
+// nodes is the most tokens of a draft of an arm: only what costs drafts trees.
 func (sp *speculator) nodes(i, depth, room int) int {
 	if sp.Tree == "" || sp.arms[i].Free {
 		return depth
@@ -177,22 +191,19 @@ func (sp *speculator) choose(e *Engine, plain int, beside time.Duration) {
 		o.Offers = s.offers
 		sp.offers = append(sp.offers, o)
 	}
-	choices := sp.ctl.Choose(sp.offers, plain, beside)
-	for i, s := range sp.slots {
-		s.arm = choices[i].Arm
+	for i, choice := range sp.ctl.Choose(sp.offers, plain, beside) {
+		sp.slots[i].decision = choice
 	}
 	for k, a := range sp.arms {
 		if a.Free {
 			continue
 		}
-		at := 0
 		start := time.Now()
 		sp.propose(e, k, func(s *slot) int {
-			at++
-			if choices[at-1].Arm != k {
+			if s.decision.Arm != k {
 				return 0
 			}
-			return min(choices[at-1].Depth, a.Depth)
+			return s.decision.Depth
 		}, func(depth int) bool {
 			if !sp.ctl.More(k, depth, sp.propositions()) {
 				return false
@@ -211,10 +222,8 @@ func (sp *speculator) choose(e *Engine, plain int, beside time.Duration) {
 func (sp *speculator) propositions() []adapt.Proposal {
 	sp.proposals = sp.proposals[:0]
 	for _, s := range sp.slots {
-		if s.arm >= 0 {
-			sp.proposals = append(sp.proposals, adapt.Proposal{
-				Request: &s.request, Arm: s.arm, Temperature: s.Params.Temperature, Draft: &s.drafts[s.arm],
-			})
+		if d := s.draft(); d != nil {
+			sp.proposals = append(sp.proposals, adapt.Proposal{Request: &s.request, Arm: s.decision.Arm, Temperature: s.Params.Temperature, Draft: d})
 		}
 	}
 	return sp.proposals
@@ -222,32 +231,40 @@ func (sp *speculator) propositions() []adapt.Proposal {
 
 // settle gives back the memory that no draft needs, and keeps the slots that
 // have one.
-func (sp *speculator) settle(e *Engine) (chosen []*slot) {
+func (sp *speculator) settle(e *Engine) []*slot {
+	sp.chosen = sp.chosen[:0]
 	for _, s := range sp.slots {
 		n := 0
-		if s.arm >= 0 {
-			n = s.drafts[s.arm].Len()
+		if d := s.draft(); d != nil {
+			n = d.Len()
 		}
 		if err := e.cache.Rewind(&s.table, len(s.tokens)+n); err != nil {
 			e.fail(s.sequence, fmt.Errorf("%d drafted tokens of %d: %w", n, s.room, err))
 			continue
 		}
 		if n > 0 {
-			chosen = append(chosen, s)
+			sp.chosen = append(sp.chosen, s)
 		}
 	}
-	return chosen
+	return sp.chosen
 }
 
-// verified counts a round of a sequence.
-func (sp *speculator) verified(p *planned, tokens int) {
-	path, depth := p.path, 0
-	for _, d := range p.draft.Depths(sp.depths[:0]) {
-		depth = max(depth, int(d))
-	}
-	sp.arms[p.arm].stats.add(p.draft.Len(), depth, len(path), tokens)
-	p.out.update(func() { p.out.progress.Speculation.add(p.draft.Len(), depth, len(path), tokens) })
-	sp.ctl.Verified(adapt.Proposal{Request: &p.request, Arm: p.arm, Temperature: p.Params.Temperature, Draft: p.draft}, path)
+// copied is a path in memory that lasts as long as the step: the verifier uses its
+// own again.
+func (sp *speculator) copied(path []int32) []int32 {
+	first := len(sp.paths)
+	sp.paths = append(sp.paths, path...)
+	return sp.paths[first:len(sp.paths):len(sp.paths)]
+}
+
+// verified counts a round of a sequence, which committed so many tokens, and tells
+// the controller.
+func (sp *speculator) verified(p *planned, accepted []int32, tokens int) {
+	sp.depths = p.draft.Depths(sp.depths[:0])
+	nodes, depth := p.draft.Len(), int(slices.Max(sp.depths))
+	sp.arms[p.arm].stats.round(nodes, depth, len(accepted), tokens)
+	p.out.update(func() { p.out.progress.Speculation.round(nodes, depth, len(accepted), tokens) })
+	sp.ctl.Verified(adapt.Proposal{Request: &p.request, Arm: p.arm, Temperature: p.Params.Temperature, Draft: p.draft}, accepted)
 }
 
 // stepped tells the controller what a step took. One with prompts says nothing of
@@ -261,82 +278,4 @@ func (sp *speculator) stepped(shape sched.Shape, rows, tokens int, took time.Dur
 		s.Arm, s.Passes, s.Drafting = sp.costly, sp.passes, sp.drafting
 	}
 	sp.ctl.Stepped(s)
-}
-
-// observed are the committed rows of a step; the memory is used again.
-type observed struct {
-	spans []draft.Observed
-	rows  []int
-}
-
-// observe tells drafters of the rows of the step that are committed: of all
-// sequences those that keep something in every page, others only of those that
-// they may draft for.
-func (e *Engine) observe() {
-	if e.speculator == nil {
-		return
-	}
-	for i, a := range e.speculator.arms {
-		if a.off || !a.watches {
-			continue
-		}
-		spans := e.committed(func(s *sequence) bool { return a.whole || s.allowed>>i&1 != 0 })
-		if len(spans) == 0 {
-			continue
-		}
-		if err := e.protect(func() error { return a.drafter.Observe(e.runner, spans) }); err != nil {
-			e.speculator.switchOff(e, a, err)
-		}
-	}
-}
-
-// committed are the rows of the step that are committed, of some sequences.
-func (e *Engine) committed(of func(*sequence) bool) []draft.Observed {
-	o := &e.loop.observed
-	o.spans, o.rows = o.spans[:0], o.rows[:0]
-	for i := range e.loop.planned {
-		p := &e.loop.planned[i]
-		if e.loop.seqs[p.id] != p.sequence || !of(p.sequence) {
-			continue
-		}
-		first := len(o.rows)
-		for row := e.loop.step.Spans[i].From; row <= p.anchor; row++ {
-			o.rows = append(o.rows, row)
-		}
-		for _, node := range p.path {
-			o.rows = append(o.rows, p.anchor+1+int(node))
-		}
-		o.spans = append(o.spans, draft.Observed{Sequence: p.sequence.look(e), From: p.from, Rows: o.rows[first:len(o.rows):len(o.rows)]})
-	}
-	return o.spans
-}
-
-// look is what drafters see of a sequence now.
-func (s *sequence) look(e *Engine) *draft.Sequence {
-	s.view = draft.Sequence{ID: s.id, Namespace: s.Namespace, Tokens: s.tokens, Prompt: s.prompt, Table: &s.table, Row: s.sampling(e)}
-	return &s.view
-}
-
-// switchOff ends the use of a drafter that has failed. Nothing is lost but time.
-func (sp *speculator) switchOff(e *Engine, a *arm, err error) {
-	a.off = true
-	e.log.Error("a drafter failed and is switched off", "method", a.Name, "error", err)
-}
-
-// drafted tells drafters of a sequence that has come to its end.
-func (e *Engine) drafted(s *sequence) {
-	if e.speculator != nil && s.allowed != 0 {
-		for _, a := range e.speculator.arms {
-			a.drafter.Ended(s.look(e))
-		}
-	}
-}
-
-// forget tells drafters of a sequence that has no memory any more.
-func (e *Engine) forget(s *sequence) {
-	if e.speculator != nil {
-		for _, a := range e.speculator.arms {
-			a.drafter.Forget(s.id)
-		}
-	}
 }

@@ -158,26 +158,62 @@ type SpeculationStats struct {
 	Rounds   uint64
 	Drafted  uint64   // tokens that were verified
 	Accepted uint64   // of them
-	Tokens   uint64   // that rounds committed, with the model's own one after the accepted: τ is Tokens / Rounds
+	Tokens   uint64   // that rounds committed: those accepted and, unless the text ended with them, the model's own one after them
 	Drafts   []uint64 // rounds that had a draft of at least 1, 2, 3, … tokens one after another
 	Accepts  []uint64 // rounds of which so many were accepted, at least
 }
 
-// add counts a round that verified nodes drafted tokens, depth of them one after
+// Add adds what t counts.
+func (s *SpeculationStats) Add(t SpeculationStats) {
+	s.Rounds += t.Rounds
+	s.Drafted += t.Drafted
+	s.Accepted += t.Accepted
+	s.Tokens += t.Tokens
+	s.deepen(len(t.Drafts))
+	for i := range t.Drafts {
+		s.Drafts[i] += t.Drafts[i]
+		s.Accepts[i] += t.Accepts[i]
+	}
+}
+
+// Tau is the mean number of tokens that a round committed, the model's own one
+// included; 0 without a round.
+func (s *SpeculationStats) Tau() float64 {
+	if s.Rounds == 0 {
+		return 0
+	}
+	return float64(s.Tokens) / float64(s.Rounds)
+}
+
+// Acceptance is, for the first, second, third … token of a draft, the share of
+// rounds in which it was accepted, of those whose draft went so far.
+func (s *SpeculationStats) Acceptance() (shares []float64) {
+	for i, n := range s.Drafts {
+		shares = append(shares, float64(s.Accepts[i])/float64(n))
+	}
+	return shares
+}
+
+// round counts a round that verified nodes drafted tokens, depth of them one after
 // another, accepted some and committed so many.
-func (s *SpeculationStats) add(nodes, depth, accepted, tokens int) {
+func (s *SpeculationStats) round(nodes, depth, accepted, tokens int) {
 	s.Rounds++
 	s.Drafted += uint64(nodes)
 	s.Accepted += uint64(accepted)
 	s.Tokens += uint64(tokens)
-	for len(s.Drafts) < depth {
-		s.Drafts, s.Accepts = append(s.Drafts, 0), append(s.Accepts, 0)
-	}
+	s.deepen(depth)
 	for i := range depth {
 		s.Drafts[i]++
 		if i < accepted {
 			s.Accepts[i]++
 		}
+	}
+}
+
+// deepen makes room for drafts of so many tokens one after another.
+func (s *SpeculationStats) deepen(depth int) {
+	for len(s.Drafts) < depth {
+		s.Drafts, s.Accepts = append(s.Drafts, 0), append(s.Accepts, 0)
 	}
 }
 

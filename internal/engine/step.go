@@ -67,13 +67,14 @@ func (e *Engine) compute(spans []sched.Span, slots []*slot) (whole bool) {
 	l.planned = l.planned[:0]
 	for i, span := range spans {
 		s := l.seqs[span.ID]
+		p := planned{sequence: s}
+		if len(slots) > 0 && slots[0].span == i {
+			p.draft, p.arm, slots = slots[0].draft(), slots[0].decision.Arm, slots[1:]
+		}
 		if s == nil {
 			continue // another choice of its request has failed
 		}
-		p := planned{sequence: s, from: s.computed}
-		if len(slots) > 0 && slots[0].span == i {
-			p.draft, p.arm, slots = &slots[0].drafts[slots[0].arm], slots[0].arm, slots[1:]
-		}
+		p.from = s.computed
 		if err := e.cache.Grow(&s.table, s.computed+span.Rows); err != nil {
 			e.fail(s, fmt.Errorf("%d tokens, %d computed: %w", len(s.tokens), s.computed, err))
 			continue
@@ -89,6 +90,7 @@ func (e *Engine) compute(spans []sched.Span, slots []*slot) (whole bool) {
 		return false
 	}
 	e.enter("step", l.step.Rows())
+	e.renew()
 	err := e.protect(func() error { return e.runner.Run(&l.step, l.abandoned) })
 	switch {
 	case err == nil:
@@ -210,6 +212,15 @@ func (e *Engine) sample() {
 	}
 }
 
+// renew replaces the runner if something has panicked since it ran: what is taken
+// of its workspace is anybody's guess. Until then others read what its last step
+// has left of their rows.
+func (e *Engine) renew() {
+	if e.spoiled {
+		e.runner, e.spoiled = exec.NewRunner(e.model, e.pool, e.cache, 0), false
+	}
+}
+
 // protect runs f and turns a fault of a mapped file, or a panic, into an error:
 // a request that breaks an invariant ends alone.
 func (e *Engine) protect(f func() error) (err error) {
@@ -217,7 +228,7 @@ func (e *Engine) protect(f func() error) (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a broken invariant: %v", p)
 			e.log.Error("a request broke an invariant", "panic", p, "stack", string(debug.Stack()))
-			e.runner = exec.NewRunner(e.model, e.pool, e.cache, 0) // what is taken of the old one's workspace is anybody's guess
+			e.spoiled = true
 		}
 	}()
 	return e.checkpoint.Guard(f)

@@ -21,14 +21,13 @@ func (e *Engine) verify(p *planned, logits []float32) (ended bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	// A sequence may end inside the draft. Its last token is never computed.
-	path = path[:min(len(path), len(s.tokens)-before-1)]
-	if err := e.keep(s, d, path); err != nil {
-		return true, err
-	}
-	p.path = append(p.path, path...) // the verifier's own memory is used again
-	e.speculator.verified(p, len(s.tokens)-before)
-	return v.ended, nil
+	tokens := len(s.tokens) - before
+	accepted := path[:min(len(path), tokens)] // a rule does not know where the text ends
+	e.speculator.verified(p, accepted, tokens)
+	// The last token that was committed is the next anchor, or has ended the text: the
+	// cache has no row of it.
+	p.path = e.speculator.copied(accepted[:min(len(accepted), tokens-1)])
+	return v.ended, e.keep(s, d, p.path)
 }
 
 // keep makes what the cache holds of the draft that of the path alone: its rows
@@ -55,7 +54,7 @@ type verification struct {
 func (v *verification) run() (path []int32, err error) {
 	sp := v.engine.speculator
 	switch {
-	case len(sp.Simulate) > 0:
+	case sp.simulated != nil:
 		return v.simulate()
 	case sp.Verify == coupled || v.Params.Greedy():
 		verdict, err := sp.verifier.Match(&v.draft.Tree, v.match)
@@ -77,20 +76,24 @@ func (v *verification) row(row int) ([]float32, error) {
 }
 
 // match commits the token that the model itself takes after a row, and returns
-// it; after the last one no token, so that the walk ends.
+// it. Behind the last one there is no token, so that the walk ends.
 func (v *verification) match(row int) (int32, error) {
+	if v.ended {
+		return -1, nil
+	}
 	logits, err := v.row(row)
 	if err != nil {
 		return 0, err
 	}
-	if v.ended, err = v.next(v.engine, logits, v.draft, row); err != nil || v.ended {
-		return -1, err
+	if v.ended, err = v.next(v.engine, logits, v.draft, row); err != nil {
+		return 0, err
 	}
 	return v.tokens[len(v.tokens)-1], nil
 }
 
 // reject verifies by rejection or as a block: with the distributions of the rows
-// as sampling has them, each after its own path.
+// as sampling has them, each after its own path. Penalties count the drafted tokens
+// before a row, so the history holds those of the path while a rule asks along it.
 func (v *verification) reject() (spec.Verdict, error) {
 	sp, params := v.engine.speculator, v.Params
 	if params.LogProbs >= 0 {
@@ -116,10 +119,10 @@ func (v *verification) reject() (spec.Verdict, error) {
 			return spec.Row{}, err
 		}
 		for len(sp.rows) <= row {
-			sp.rows = append(sp.rows, new(spec.Row))
+			sp.rows = append(sp.rows, spec.Row{})
 		}
 		sp.rows[row].Set(d)
-		return *sp.rows[row], nil
+		return sp.rows[row], nil
 	}
 	defer func() {
 		if v.history != nil {
@@ -128,7 +131,7 @@ func (v *verification) reject() (spec.Verdict, error) {
 		sp.taken = taken
 	}()
 	coins := spec.NewCoins(anchor.Key())
-	if sp.Verify == block && v.draft.Parents == nil {
+	if sp.Verify == block { // checkTree has refused it with trees
 		return sp.verifier.Block(v.draft, target, coins)
 	}
 	return sp.verifier.Rejection(v.draft, target, coins)

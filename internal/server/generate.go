@@ -170,7 +170,7 @@ func (all generations) usage() *usage {
 	var drafts engine.SpeculationStats
 	for _, g := range all {
 		p := g.Progress()
-		addDrafts(&drafts, p.Speculation)
+		drafts.Add(p.Speculation)
 		u.PromptTokens += p.Prompt
 		u.CompletionTokens += p.Output
 		u.PromptDetails.CachedTokens += p.Cached

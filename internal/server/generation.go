@@ -92,7 +92,7 @@ func (g *generation) settle(t *totals) {
 	t.prompt += p.Prompt
 	t.cached += p.Cached
 	t.output += p.Output
-	addDrafts(&t.drafts, p.Speculation)
+	t.drafts.Add(p.Speculation)
 	early := func(least *time.Duration, d time.Duration) {
 		if *least == 0 || d < *least {
 			*least = d

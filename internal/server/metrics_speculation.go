@@ -52,7 +52,7 @@ func collectSpeculation(to chan<- prometheus.Metric, s *engine.Stats) {
 	var all engine.SpeculationStats
 	for _, name := range slices.Sorted(maps.Keys(s.Speculation)) {
 		m := s.Speculation[name]
-		addDrafts(&all, m)
+		all.Add(m)
 		send(roundsOfMethod, m.Rounds, name)
 		send(draftedOfMethod, m.Drafted, name)
 		send(acceptedOfMethod, m.Accepted, name)

@@ -82,24 +82,7 @@ func speculationOf(s *engine.SpeculationStats) *speculationUsage {
 	if s.Rounds == 0 {
 		return nil
 	}
-	u := &speculationUsage{Rounds: s.Rounds, Drafted: s.Drafted, Accepted: s.Accepted, Tokens: s.Tokens, Tau: float64(s.Tokens) / float64(s.Rounds)}
-	for i, n := range s.Drafts {
-		u.Acceptance = append(u.Acceptance, float64(s.Accepts[i])/float64(max(n, 1)))
-	}
-	return u
-}
-
-// addDrafts adds what b counts to a.
-func addDrafts(a *engine.SpeculationStats, b engine.SpeculationStats) {
-	a.Rounds += b.Rounds
-	a.Drafted += b.Drafted
-	a.Accepted += b.Accepted
-	a.Tokens += b.Tokens
-	for len(a.Drafts) < len(b.Drafts) {
-		a.Drafts, a.Accepts = append(a.Drafts, 0), append(a.Accepts, 0)
-	}
-	for i := range b.Drafts {
-		a.Drafts[i] += b.Drafts[i]
-		a.Accepts[i] += b.Accepts[i]
+	return &speculationUsage{
+		Rounds: s.Rounds, Drafted: s.Drafted, Accepted: s.Accepted, Tokens: s.Tokens, Acceptance: s.Acceptance(), Tau: s.Tau(),
 	}
 }

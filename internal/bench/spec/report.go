@@ -131,7 +131,7 @@ func (c *cell) rows() (rows []Row) {
 			Drafted: s.counts.Drafted, Accepted: s.counts.Accepted,
 		}
 		row.Tau, row.TokensPerStep = s.tau()
-		row.Acceptance, row.Alpha = acceptance(s.counts)
+		row.Acceptance, row.Alpha = acceptance(&s.counts)
 		if c.exact {
 			row.Differ = &s.differ
 		}
@@ -154,32 +154,25 @@ func (c *cell) rows() (rows []Row) {
 // that verified drafts, and of all after the prompt's. Steps without drafts commit
 // one token each.
 func (s *samples) tau() (rounds, steps float64) {
-	n := s.counts
-	if n.Rounds > 0 {
-		rounds = float64(n.Tokens) / float64(n.Rounds)
-	}
+	n := &s.counts
 	if s.tokens > 0 {
 		steps = float64(s.tokens) / float64(n.Rounds+max(uint64(s.tokens), n.Tokens)-n.Tokens)
 	}
-	return rounds, steps
+	return n.Tau(), steps
 }
 
 // acceptance is how often drafts were accepted as far as each position, of those
 // that went so far, and how often if the positions before were accepted. The latter
 // is estimated by the quotient of neighbours, for what was not drafted says nothing.
-func acceptance(n engine.SpeculationStats) (reach, alpha []float64) {
-	reach, alpha = []float64{}, []float64{}
+func acceptance(n *engine.SpeculationStats) (reach, alpha []float64) {
+	reach, alpha = append([]float64{}, n.Acceptance()...), []float64{}
 	before := 1.0
-	for i, drafts := range n.Drafts {
-		if drafts == 0 {
-			break
-		}
-		r := float64(n.Accepts[i]) / float64(drafts)
+	for _, r := range reach {
 		a := 0.0
 		if before > 0 {
 			a = min(r/before, 1)
 		}
-		reach, alpha = append(reach, r), append(alpha, a)
+		alpha = append(alpha, a)
 		before = r
 	}
 	return reach, alpha

@@ -22,7 +22,7 @@ func three() *cell {
 			{
 				// 10 tokens after the first ones: 7 in 3 rounds, and 3 one by one.
 				speeds: []float64{20, 60, 40}, tokens: 10,
-				counts: engine.SpeculationStats{Rounds: 3, Drafted: 8, Accepted: 4, Tokens: 7, Drafts: []uint64{3, 3, 2, 0}, Accepts: []uint64{3, 1, 0, 0}},
+				counts: engine.SpeculationStats{Rounds: 3, Drafted: 8, Accepted: 4, Tokens: 7, Drafts: []uint64{3, 3, 2}, Accepts: []uint64{3, 1, 0}},
 			},
 			{speeds: []float64{15, 30, 60}},
 			{speeds: []float64{25, 48, 50}, differ: 2},
@@ -71,7 +71,7 @@ func TestRowsAlone(t *testing.T) {
 
 // What is accepted at a position if those before are is the quotient of neighbours.
 func TestAcceptance(t *testing.T) {
-	reach, alpha := acceptance(engine.SpeculationStats{Drafts: []uint64{10, 8, 4, 4}, Accepts: []uint64{8, 4, 0, 0}})
+	reach, alpha := acceptance(&engine.SpeculationStats{Drafts: []uint64{10, 8, 4, 4}, Accepts: []uint64{8, 4, 0, 0}})
 	if diff := cmp.Diff([]float64{0.8, 0.5, 0, 0}, reach); diff != "" {
 		t.Errorf("reached (-want +got):\n%s", diff)
 	}

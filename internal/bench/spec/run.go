@@ -109,7 +109,7 @@ func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, co
 				tokens, p, err := one(ctx, e, requests[i])
 				mu.Lock()
 				r.answers[i] = tokens
-				count(&r.counts, p.Speculation)
+				r.counts.Add(p.Speculation)
 				if p.Ended.After(last) {
 					last = p.Ended
 				}
@@ -142,13 +142,4 @@ func one(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []int3
 			return tokens, g.Progress(), err
 		}
 	}
-}
-
-// count adds the counts of a request to those of a run.
-func count(to *engine.SpeculationStats, of engine.SpeculationStats) {
-	to.Rounds += of.Rounds
-	to.Drafted += of.Drafted
-	to.Accepted += of.Accepted
-	to.Tokens += of.Tokens
-	to.Drafts, to.Accepts = sums(to.Drafts, of.Drafts), sums(to.Accepts, of.Accepts)
 }

@@ -219,18 +219,7 @@ func (b *measurement) cell(ctx context.Context, c *cell) error {
 func (s *samples) add(r *result) {
 	s.speeds = append(s.speeds, r.speed())
 	s.tokens += r.tokens() - len(r.answers)
-	count(&s.counts, r.counts)
-}
-
-// sums adds b to a, element by element; the longer one says how many there are.
-func sums(a, b []uint64) []uint64 {
-	for len(a) < len(b) {
-		a = append(a, 0)
-	}
-	for i, n := range b {
-		a[i] += n
-	}
-	return a
+	s.counts.Add(r.counts)
 }
 
 // speed is the median of the rounds.
