@@ -42,8 +42,13 @@ func TestSpeculationRealModel(t *testing.T) {
 	}
 
 	drafters := []Speculation{
-		{Method: ngram}, {Method: suffix}, {Method: auto}, {Method: auto, Model: "self:q4"},
-		{Method: draftModel, Model: path}, {Method: draftModel, Model: "self:q4"}, {Method: draftModel, Model: "self:layers=0-24,29"},
+		{Method: ngram},
+		{Method: suffix},
+		{Method: auto},
+		{Method: auto, Model: "self:q4"},
+		{Method: draftModel, Model: path},
+		{Method: draftModel, Model: "self:q4"},
+		{Method: draftModel, Model: "self:layers=0-24,29"},
 	}
 	trees := []Speculation{{}, {TopK: 2}, {TopK: 4, Nodes: 20}, {Tree: staticTree}}
 	control := []Speculation{{Fixed: true}, {}, {Async: true}}
