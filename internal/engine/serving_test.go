@@ -180,6 +180,7 @@ func TestPrefixCacheDir(t *testing.T) {
 		{"the same", Options{}, 96},
 		{"rounded weights", Options{Quantize: "q8_0"}, 0},
 		{"other activations", Options{DType: "float32", KVCacheDType: "bf16"}, 0},
+		{"layers of a draft model", Options{Speculation: Speculation{Method: draftModel, Model: model}}, 0},
 		{"the first again", Options{}, 96},
 	} {
 		n, got := run(test.o)
