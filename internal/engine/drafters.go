@@ -1,10 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -117,8 +116,8 @@ func (e *Engine) loadDraftFrom(path string, packing nn.Packing) (err error) {
 			return err
 		}
 		tokens, err := OpenTokenizer(d.checkpoint)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err = cmp.Or(e.noVocab, err); err != nil {
+			return fmt.Errorf("its tokens cannot be compared with the model's: %w", err)
 		}
 		if d.vocab, err = draft.MapVocab(e.tokenizer, tokens, e.Config().Vocab, config.Vocab); err != nil {
 			return err

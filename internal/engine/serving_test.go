@@ -375,7 +375,10 @@ func TestRequests(t *testing.T) {
 }
 
 func TestServingOptionsAreChecked(t *testing.T) {
-	dir := testmodel.Safetensors(t, testmodel.Family("llama"))
+	dir, without := testmodel.Safetensors(t, testmodel.Family("llama")), testmodel.Safetensors(t, testmodel.Family("llama"))
+	if err := os.Remove(filepath.Join(without, "tokenizer.json")); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		o    Options
 		want string
@@ -391,6 +394,8 @@ func TestServingOptionsAreChecked(t *testing.T) {
 		{Options{NoPrefixCache: true, PrefixCacheDir: "x"}, "prefixes are not shared: switched off"},
 		{Options{ITLTarget: -time.Second}, "itl-target-ms -1"},
 		{Options{Conservativeness: -1}, "conservativeness: -1"},
+		{Options{Speculation: Speculation{Method: ngram, Simulate: []float64{0.5}}}, `simulated acceptances beside speculative method "ngram"`},
+		{Options{Speculation: Speculation{Method: draftModel, Model: without}}, "its tokens cannot be compared"},
 	} {
 		e, err := Open(context.Background(), dir, tc.o)
 		if err == nil {
