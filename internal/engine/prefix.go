@@ -98,7 +98,7 @@ func prunePrefixes(dir string, now time.Time) error {
 // kernels' tier.
 func (e *Engine) digest(o Options) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, kernel.ThisCPU(), o.DType, o.Quantize, o.MLA, o.RoundCache, e.model.Cache())
+	fmt.Fprintln(h, kernel.ThisCPU(), o.DType, o.Quantize, o.MLA, o.RoundCache, e.layers())
 	for _, path := range e.checkpoint.Files() {
 		if err := fingerprint(h, path); err != nil {
 			return "", err

@@ -17,13 +17,17 @@ import (
 // time for are left to what steps show.
 const profileTime = 1500 * time.Millisecond
 
+// profileRows bounds the rows of a step in the profile: logits of all rows are
+// memory that is kept.
+const profileRows = 128
+
 // profile measures what a step takes by the number of its rows, with logits for
 // all of them, as in verification. The rows are a short prompt of one sequence:
 // products are most of a step, and the table learns as the engine runs.
 func (e *Engine) profile() (*adapt.Steps, error) {
 	var table kvcache.Table
 	defer e.cache.Release(&table)
-	grid := adapt.Grid(min(e.stepRows, e.cache.Capacity(), e.maxLen))
+	grid := adapt.Grid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))
 	if err := e.cache.Grow(&table, grid[len(grid)-1]); err != nil {
 		return nil, err
 	}

@@ -180,6 +180,7 @@ func TestPrefixCacheDir(t *testing.T) {
 		{"the same", Options{}, 96},
 		{"rounded weights", Options{Quantize: "q8_0"}, 0},
 		{"other activations", Options{DType: "float32", KVCacheDType: "bf16"}, 0},
+		{"layers of a draft model", Options{Speculation: Speculation{Method: draftModel, Model: model}}, 0},
 		{"the first again", Options{}, 96},
 	} {
 		n, got := run(test.o)
@@ -390,6 +391,7 @@ func TestServingOptionsAreChecked(t *testing.T) {
 		{Options{NoPrefixCache: true, PrefixCacheDir: "x"}, "prefixes are not shared: switched off"},
 		{Options{ITLTarget: -time.Second}, "itl-target-ms -1"},
 		{Options{Conservativeness: -1}, "conservativeness: -1"},
+		{Options{Speculation: Speculation{Method: ngram, Simulate: []float64{0.5}}}, `simulated acceptances beside speculative method "ngram"`},
 	} {
 		e, err := Open(context.Background(), dir, tc.o)
 		if err == nil {

@@ -64,6 +64,8 @@ func (o *Speculation) check() error {
 	switch {
 	case o.Method == "" && len(o.Simulate) > 0:
 		o.Method = simulated
+	case len(o.Simulate) > 0:
+		return fmt.Errorf("simulated acceptances beside speculative method %q: expected either", o.Method)
 	case o.Method != "" && !slices.Contains(methods, o.Method):
 		return fmt.Errorf("speculative method %q: expected %s, %s, %s, %s or %s", o.Method, ngram, suffix, draftModel, mtp, auto)
 	case o.Method == draftModel && o.Model == "":
