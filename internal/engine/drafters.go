@@ -284,7 +284,7 @@ func (sp *speculator) admit(r *Request) draftState {
 		state.most = wish.Tokens
 	}
 	for i, a := range sp.arms {
-		if wish.Method == "" || wish.Method == a.Name {
+		if wish.Method == "" || wish.Method == auto || wish.Method == a.Name {
 			state.allowed |= 1 << i
 		}
 	}
@@ -303,7 +303,8 @@ func (sp *speculator) names() string {
 	return strings.Join(names, ", ")
 }
 
-// has reports whether a request can ask for a method; "": for any, or none.
+// has reports whether a request can ask for a method; "": for any, or none; auto:
+// for any.
 func (sp *speculator) has(method string) bool {
-	return method == "" || sp != nil && slices.ContainsFunc(sp.arms, func(a *arm) bool { return a.Name == method })
+	return method == "" || sp != nil && (method == auto || slices.ContainsFunc(sp.arms, func(a *arm) bool { return a.Name == method }))
 }

@@ -150,7 +150,7 @@ const (
 // A RequestSpeculation changes for a request what the engine does.
 type RequestSpeculation struct {
 	Off    bool
-	Method string // one of those that the engine has; "": any
+	Method string // one of those that the engine has; "" and auto: any
 	Tokens int    // the most that are drafted one after another; 0: as the engine does
 }
 

@@ -60,7 +60,7 @@ func (s *Server) checkSpeculation(f speculationField) error {
 	if len(methods) == 0 {
 		return badRequest("speculation", `this server does not speculate (--speculative-config); expected "off", or no field speculation`)
 	}
-	if _, has := methods[f.Method]; f.Method != "" && !has {
+	if _, has := methods[f.Method]; f.Method != "" && f.Method != "auto" && !has {
 		return badRequest("speculation.method", "speculation.method is %s, expected one that this server drafts with: %s",
 			quote(f.Method), strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
 	}

@@ -134,7 +134,7 @@ func TestRequestSpeculation(t *testing.T) {
 	q := merge(again, object{"prompt": "hello"})
 	for depth, settings := range map[int]object{
 		3: {"enabled": true, "method": "ngram"},
-		2: {"num_speculative_tokens": 2},
+		2: {"method": "auto", "num_speculative_tokens": 2},
 		1: {"method": "ngram", "num_speculative_tokens": 1},
 	} {
 		u := usageIn(t, ask[completion](t, a, completionsPath, merge(q, object{"speculation": settings})).Usage)
