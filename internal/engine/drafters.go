@@ -210,7 +210,7 @@ func (sp *speculator) add(e *Engine, method string) error {
 		if sp.Tree == staticTree {
 			a.Depth, sp.Nodes = spec.Eagle1.Depth(), spec.Eagle1.Len()
 		}
-		a.drafter, err = e.modelDrafter(sp.Speculation, a.Depth)
+		a.drafter, err = e.modelDrafter(sp.Speculation)
 		a.watches = e.drafting.own
 	case mtp:
 		depth(max(3, len(e.model.MTP())))
@@ -235,7 +235,7 @@ func (sp *speculator) add(e *Engine, method string) error {
 }
 
 // modelDrafter makes the drafter of the model that was loaded to draft.
-func (e *Engine) modelDrafter(o Speculation, depth int) (draft.Drafter, error) {
+func (e *Engine) modelDrafter(o Speculation) (draft.Drafter, error) {
 	d := &e.drafting
 	m := draft.ModelOptions{Model: d.model, Pool: e.pool, Cache: e.cache, Vocab: d.vocab, Shared: !d.own}
 	if d.own {

@@ -77,7 +77,7 @@ const (
 // not fit its target loses nothing but time, and nobody would see it.
 func (e *Engine) selfCheck(ctx context.Context) error {
 	sp := e.speculator
-	for i, a := range sp.arms {
+	for _, a := range sp.arms {
 		if a.Free || sp.simulated != nil {
 			continue
 		}
@@ -86,7 +86,7 @@ func (e *Engine) selfCheck(ctx context.Context) error {
 		if len(r.Prompt)+checkedTokens > e.maxLen {
 			continue // nothing can be said
 		}
-		if err := e.checkArm(ctx, i, r); err != nil {
+		if err := e.checkArm(ctx, r); err != nil {
 			return fmt.Errorf("self-check of %s: %w", a.Name, err)
 		}
 		rate := float64(a.stats.Accepted) / float64(max(a.stats.Drafted, 1))
@@ -118,7 +118,7 @@ func (e *Engine) checkedPrompt() []int32 {
 
 // checkArm runs a request to its end, before there is a loop, with all drafts of
 // one arm verified.
-func (e *Engine) checkArm(ctx context.Context, i int, r Request) error {
+func (e *Engine) checkArm(ctx context.Context, r Request) error {
 	sp, adaptive := e.speculator, e.speculator.ctl
 	sp.ctl = adapt.New(adapt.Config{Arms: adaptive.Arms, Steps: adaptive.Steps, Fixed: true})
 	defer func() { sp.ctl = adaptive }()

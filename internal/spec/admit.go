@@ -62,10 +62,7 @@ func (a *Admission) Add(d *Draft, confidence []float64, must int) {
 	a.first = append(a.first, base)
 	a.rows++
 	a.tokens++
-	drawn := false
-	for _, q := range d.Q {
-		drawn = drawn || q.Total > 0
-	}
+	drawn := d.Drawn()
 	a.drawn = a.drawn || drawn
 	if d.Parents != nil {
 		a.depths = d.Depths(a.depths[:0])

@@ -14,7 +14,10 @@
 // distribution is that of the token after it.
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Draft is a tree of proposed tokens. Its memory is the drafter's: it is
 // valid until the drafter proposes again.
@@ -126,6 +129,17 @@ func (d *Draft) Reset() {
 		d.Confidence = []float64{}
 	}
 	d.Peak = d.Peak[:0]
+}
+
+// Drawn reports whether any token was drawn, not chosen.
+func (d *Draft) Drawn() bool {
+	return slices.ContainsFunc(d.Q, func(q Row) bool { return q.Total > 0 })
+}
+
+// ResetChain is Reset for a chain.
+func (d *Draft) ResetChain() {
+	d.Reset()
+	d.Parents = nil
 }
 
 // drawn returns what the children of a row were drawn from, or false if they

@@ -41,8 +41,7 @@ func (s *Suffixes) Len() int { return s.young.Len() + s.old.Len() }
 // sequence, or its last tokens, with the anchor. It returns the length of the
 // match, 0 if there is none; the draft is empty too where texts mostly ended.
 func Propose(dst *Draft, context []int32, n, least int, texts ...*Suffixes) (matched int) {
-	dst.Reset()
-	dst.Parents = nil
+	dst.ResetChain()
 	var from *Automaton
 	var at int32
 	for _, text := range texts {

@@ -3,8 +3,6 @@ package adapt
 import (
 	"math"
 	"time"
-
-	"github.com/foretoken/foretoken/internal/spec"
 )
 
 // More reports whether a pass of an arm that drafts that depth pays, by the
@@ -28,7 +26,7 @@ func (c *Controller) More(arm, depth int, p []Proposal) bool {
 			continue
 		}
 		drafts++
-		tokensDrawn = tokensDrawn || drawn(p[i].Draft)
+		tokensDrawn = tokensDrawn || p[i].Draft.Drawn()
 		rows += p[i].Draft.Len()
 		if p[i].Request.depth >= depth {
 			asked++
@@ -66,15 +64,6 @@ func (c *Controller) further(rows, asked, passes int) float64 {
 		}
 	}
 	return least
-}
-
-func drawn(d *spec.Draft) bool {
-	for _, q := range d.Q {
-		if q.Total > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // reached is the probability that a path comes to a depth of a draft.

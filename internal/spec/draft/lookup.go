@@ -23,7 +23,7 @@ func NewLookup(least, most int) *Lookup {
 func (l *Lookup) Propose(asks []Ask, _ func(depth int) bool) error {
 	for _, ask := range asks {
 		d := ask.Draft
-		resetChain(d)
+		d.ResetChain()
 		var matched int
 		d.Tokens, matched = spec.Lookup(d.Tokens, ask.Tokens, l.least, l.most, min(ask.Depth, ask.Nodes))
 		for i := range d.Tokens {
@@ -32,12 +32,6 @@ func (l *Lookup) Propose(asks []Ask, _ func(depth int) bool) error {
 		}
 	}
 	return nil
-}
-
-// resetChain makes a draft an empty chain.
-func resetChain(d *spec.Draft) {
-	d.Reset()
-	d.Parents = nil
 }
 
 // stateless are the methods of a drafter that keeps nothing of sequences.

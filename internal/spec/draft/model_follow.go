@@ -12,10 +12,6 @@ import (
 // first, with the logarithms of their confidences, and returns the peak of the
 // distribution. There are none where the logits have none that is possible, or
 // are not finite: the draft ends there, and the target will tell.
-//
-// The request's parameters hold as they do for the target: at the position of
-// the token, with the path's tokens before it. Only what a grammar allows
-// behind the first token is not known.
 func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits []float32) (peak float64) {
 	*top = (*top)[:0]
 	want := m.shape.wanted(w, node)
@@ -25,17 +21,9 @@ func (m *Model) follow(w *work, top *[]spec.Candidate, node, depth int, logits [
 	}
 	peak = peakOf(x)
 
-	row := w.Row
-	m.params = *w.Row.Params
-	row.Params = &m.params
-	row.Position += depth - 1
-	row.Generated += depth - 1
-	if depth > 1 {
-		row.Allowed = nil
-	}
+	row := w.behind(depth, &m.params)
 	drawn := w.Drawn && m.shape.drawn()
 	ranked := want > 1 && !drawn
-	m.params.LogProbs, m.params.ProcessedLogProbs = -1, false
 	greedy := m.params.Greedy()
 	if ranked {
 		m.params.LogProbs, m.params.ProcessedLogProbs = 0, true

@@ -9,7 +9,7 @@ import (
 // chain drafts one token after another.
 type chain struct{}
 
-func (chain) start(d *spec.Draft)   { resetChain(d) }
+func (chain) start(d *spec.Draft)   { d.ResetChain() }
 func (chain) drawn() bool           { return true }
 func (chain) wanted(*work, int) int { return 1 }
 

@@ -193,7 +193,7 @@ func (m *mtp) Propose(asks []Ask, more func(depth int) bool) error {
 	m.batch, m.states = m.batch[:0], m.states[:0]
 	for i := range asks {
 		a := &asks[i]
-		resetChain(a.Draft)
+		a.Draft.ResetChain()
 		if s := m.sequences[a.ID]; s != nil && s.done[0] == len(a.Tokens)-1 {
 			m.batch = append(m.batch, mtpEntry{Sequence: a.Sequence, kept: s, ask: a})
 		}

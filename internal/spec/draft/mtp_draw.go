@@ -20,23 +20,13 @@ func (a *Ask) wants(depth int) bool {
 	return n == depth-1 && depth <= min(a.Depth, a.Nodes) && (n == 0 || !a.Row.Params.Ends(a.Draft.Tokens[n-1], a.Row.EOG))
 }
 
-// extend adds a token to a draft, a chain, of logits, which are overwritten. The
-// request's parameters hold as they do for the target: at the position of the
-// token, with the draft before it; only what a grammar allows behind the first
-// token is not known. Where logits are not finite, or none is possible, the
-// draft stays as it is.
+// extend adds a token to a draft, a chain, of logits, which are overwritten. Where
+// these are not finite, or no token is possible, the draft stays as it is.
 func (m *mtpDraws) extend(a *Ask, logits []float32) {
 	peak := peakOf(logits)
-	d, row := a.Draft, a.Row
+	d := a.Draft
 	drafted := d.Len()
-	m.params = *row.Params
-	m.params.LogProbs = -1
-	row.Params = &m.params
-	row.Position += drafted
-	row.Generated += drafted
-	if drafted > 0 {
-		row.Allowed = nil
-	}
+	row := a.behind(drafted+1, &m.params)
 	if m.params.Penalized() && row.History != nil {
 		row.History.Add(d.Tokens...)
 		defer row.History.Remove(d.Tokens...)

@@ -48,13 +48,13 @@ const maxSimulatedCost = 100.0
 func (s *Simulated) Propose(asks []Ask, more func(depth int) bool) error {
 	if more != nil && !more(1) {
 		for _, ask := range asks {
-			resetChain(ask.Draft)
+			ask.Draft.ResetChain()
 		}
 		return nil
 	}
 	for _, ask := range asks {
 		d := ask.Draft
-		resetChain(d)
+		d.ResetChain()
 		for depth := 1; depth <= min(ask.Depth, ask.Nodes); depth++ {
 			d.Tokens = append(d.Tokens, ask.Tokens[len(ask.Tokens)-1])
 			d.Confidence = append(d.Confidence, s.acceptance(depth))
