@@ -170,8 +170,8 @@ func (c *benchSpecCmd) methods(ctx context.Context) (list []spec.Method, err err
 		names = []string{"ngram", "suffix"}
 	}
 	for _, name := range names {
-		if !slices.Contains(speculationMethods, name) {
-			return nil, usagef("--methods %.40q: expected %s", name, strings.Join(speculationMethods, ", "))
+		if !slices.Contains(engine.SpeculationMethods, name) {
+			return nil, usagef("--methods %.40q: expected %s", name, strings.Join(engine.SpeculationMethods, ", "))
 		}
 		s := said
 		s.Method = name

@@ -90,15 +90,15 @@ var speculationKeys = map[string]func(o *engine.Speculation, v any) error{
 	"method": func(o *engine.Speculation, v any) error {
 		method, ok := v.(string)
 		switch {
-		case ok && slices.Contains(speculationMethods, method):
+		case ok && slices.Contains(engine.SpeculationMethods, method):
 			o.Method = method
 			return nil
 		case slices.Contains(learnedMethods, method):
-			return fmt.Errorf("%s; expected %s", learnedDrafters, strings.Join(speculationMethods, ", "))
+			return fmt.Errorf("%s; expected %s", learnedDrafters, strings.Join(engine.SpeculationMethods, ", "))
 		case strings.HasSuffix(method, "_mtp"):
 			return errors.New("expected mtp, whatever the model")
 		}
-		return fmt.Errorf("expected %s", strings.Join(speculationMethods, ", "))
+		return fmt.Errorf("expected %s", strings.Join(engine.SpeculationMethods, ", "))
 	},
 	"model": func(o *engine.Speculation, v any) error {
 		name, ok := v.(string)
@@ -145,8 +145,6 @@ var speculationKeys = map[string]func(o *engine.Speculation, v any) error{
 		return expected(rule == "coupled" || rule == "rejection" || rule == "block", "coupled, rejection or block")
 	},
 }
-
-var speculationMethods = []string{"ngram", "suffix", "draft_model", "mtp", "auto"}
 
 // learnedMethods are those of vLLM whose drafters were trained for one target.
 var learnedMethods = []string{"eagle", "eagle3", "dflash", "dspark", "medusa", "mlp_speculator"}

@@ -32,7 +32,8 @@ const (
 	simulated  = "simulated"
 )
 
-var methods = []string{ngram, suffix, draftModel, mtp, auto}
+// SpeculationMethods are the values of Speculation.Method.
+var SpeculationMethods = []string{ngram, suffix, draftModel, mtp, auto}
 
 // A drafting is the model that drafts, while the engine is opened.
 type drafting struct {

@@ -66,7 +66,7 @@ func (o *Speculation) check() error {
 		o.Method = simulated
 	case len(o.Simulate) > 0:
 		return fmt.Errorf("simulated acceptances beside speculative method %q: expected either", o.Method)
-	case o.Method != "" && !slices.Contains(methods, o.Method):
+	case o.Method != "" && !slices.Contains(SpeculationMethods, o.Method):
 		return fmt.Errorf("speculative method %q: expected %s, %s, %s, %s or %s", o.Method, ngram, suffix, draftModel, mtp, auto)
 	case o.Method == draftModel && o.Model == "":
 		return fmt.Errorf("speculative method %s: expected a model, by path or as self:q4 or self:layers=0-5", draftModel)
