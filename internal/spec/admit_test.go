@@ -111,7 +111,7 @@ func TestAdmissionIsLossless(t *testing.T) {
 					}
 					return text
 				})
-				if diff := got.differs(want); diff != "" {
+				if diff := got.Differs(want); diff != "" {
 					t.Fatal(diff)
 				}
 			})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"testing"
+
+	"github.com/foretoken/foretoken/internal/spec/exact"
 )
 
 // drawWithNoiseOfDepths draws a tree as Siblings does: the noise of a depth and
@@ -62,7 +64,7 @@ func hash(of ...any) uint64 {
 // read the tokens before a node, siblings before it included; perSecond is any
 // function. seen are the distributions that the admission knows to be drawn
 // from.
-func cutTree(t failer, seed uint64, seen func(d *Draft) *Draft) law {
+func cutTree(t exact.Failer, seed uint64, seen func(d *Draft) *Draft) law {
 	m := thirds(seed)
 	perSecond := func(rows int) float64 { return float64(1 + hash(seed, "rows", rows)%8) }
 	return outcomes(t, func(b *branches) []int32 {
@@ -98,10 +100,10 @@ func TestAdmissionOfDrawnTreesIsLossless(t *testing.T) {
 	lossy := 0
 	for seed := range uint64(20) {
 		want := thirds(seed).target(t, 3)
-		if diff := cutTree(t, seed, func(d *Draft) *Draft { return d }).differs(want); diff != "" {
+		if diff := cutTree(t, seed, func(d *Draft) *Draft { return d }).Differs(want); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
-		if cutTree(t, seed, func(d *Draft) *Draft { return &Draft{Tree: d.Tree} }).differs(want) != "" {
+		if cutTree(t, seed, func(d *Draft) *Draft { return &Draft{Tree: d.Tree} }).Differs(want) != "" {
 			lossy++
 		}
 	}

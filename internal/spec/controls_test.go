@@ -174,13 +174,13 @@ func TestLossyRulesAreCaught(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := outcomes(t, func(b *branches) []int32 { return c.rule(b, c.p, c.q) })
 			target := outcomes(t, func(b *branches) []int32 { return []int32{b.Pick(0, c.p)} })
-			if lossy := got.differs(target) != ""; lossy != (c.law != nil) {
+			if lossy := got.Differs(target) != ""; lossy != (c.law != nil) {
 				t.Errorf("lossy: %v, expected %v", lossy, c.law != nil)
 			}
 			if c.law == nil {
 				return
 			}
-			if diff := got.differs(lawOf(c.law)); diff != "" {
+			if diff := got.Differs(lawOf(c.law)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -5,167 +5,22 @@ import (
 	"hash/fnv"
 	"math/big"
 	"slices"
+
+	"github.com/foretoken/foretoken/internal/spec/exact"
 )
 
-// The proof of a rule. A round (draft, cut, verify) is a program that asks for
-// random outcomes; outcomes runs it once for every sequence of answers and adds
-// up, as fractions, the probability of what it returns. The code under test is
-// the code in service: on rows of small integers its float64 arithmetic is
-// exact, and if it were not, no law would come out as an equality of fractions.
-
-// branches answers a program's questions. It replays the answers so far and
-// takes the first possible one to a new question.
-type branches struct {
-	asked []question
-	at    int
-	prob  *big.Rat
-}
-
-type question struct {
-	probs  []*big.Rat
-	answer int
-}
-
-func (b *branches) choose(probs func() []*big.Rat) int {
-	if b.at == len(b.asked) {
-		q := question{probs: probs()}
-		for q.probs[q.answer].Sign() == 0 {
-			q.answer++
-		}
-		b.asked = append(b.asked, q)
-	}
-	q := b.asked[b.at]
-	b.at++
-	b.prob.Mul(b.prob, q.probs[q.answer])
-	return q.answer
-}
-
-// next moves to the next sequence of answers, false after the last.
-func (b *branches) next() bool {
-	for len(b.asked) > 0 {
-		q := &b.asked[len(b.asked)-1]
-		for q.answer++; q.answer < len(q.probs); q.answer++ {
-			if q.probs[q.answer].Sign() > 0 {
-				return true
-			}
-		}
-		b.asked = b.asked[:len(b.asked)-1]
-	}
-	return false
-}
-
-// Accept implements Draws.
-func (b *branches) Accept(_ int, num, den float64) bool {
-	return b.choose(func() []*big.Rat {
-		yes := new(big.Rat)
-		switch {
-		case num < 0 || den < 0:
-			panic(fmt.Sprintf("accept with %v/%v", num, den))
-		case num > 0 && num >= den:
-			yes.SetInt64(1)
-		case num > 0:
-			yes.Quo(exact(num), exact(den))
-		}
-		return []*big.Rat{yes, new(big.Rat).Sub(big.NewRat(1, 1), yes)}
-	}) == 0
-}
+// branches are the draws of a program that is run once for every sequence of
+// outcomes.
+type branches struct{ *exact.Branches }
 
 // Pick implements Draws.
-func (b *branches) Pick(_ int, p Row) int32 {
-	return p.token(b.choose(func() []*big.Rat { return fractions(p) }))
-}
+func (b *branches) Pick(_ int, p Row) int32 { return p.token(b.Index(p.W, p.Total)) }
 
-func exact(x float64) *big.Rat {
-	r := new(big.Rat).SetFloat64(x)
-	if r == nil {
-		panic(fmt.Sprintf("%v in an exact program", x))
-	}
-	return r
-}
+type law = exact.Law
 
-// fractions returns the probabilities of a row's weights, and checks its contract.
-func fractions(p Row) []*big.Rat {
-	probs, total := make([]*big.Rat, len(p.W)), exact(p.Total)
-	sum := new(big.Rat)
-	for i, w := range p.W {
-		if w < 0 {
-			panic(fmt.Sprintf("row has weights %v", p.W))
-		}
-		probs[i] = exact(w)
-		sum.Add(sum, probs[i])
-		probs[i].Quo(probs[i], total)
-	}
-	if total.Sign() <= 0 || sum.Cmp(total) != 0 {
-		panic(fmt.Sprintf("row has weights %v and total %v", p.W, p.Total))
-	}
-	return probs
-}
-
-// A law is the probability of every possible text.
-type law map[string]*big.Rat
-
-// failer is a test of the standard library or of rapid.
-type failer interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-func outcomes(t failer, program func(*branches) []int32) law {
+func outcomes(t exact.Failer, program func(*branches) []int32) law {
 	t.Helper()
-	l, sum := law{}, new(big.Rat)
-	for b := new(branches); ; {
-		b.at, b.prob = 0, big.NewRat(1, 1)
-		text := fmt.Sprint(program(b))
-		if l[text] == nil {
-			l[text] = new(big.Rat)
-		}
-		l[text].Add(l[text], b.prob)
-		sum.Add(sum, b.prob)
-		if !b.next() {
-			break
-		}
-	}
-	if sum.Cmp(big.NewRat(1, 1)) != 0 {
-		t.Fatalf("outcomes have probability %v in all, expected 1", sum)
-	}
-	return l
-}
-
-// of is the probability of a text.
-func (l law) of(text ...int32) *big.Rat {
-	if p := l[fmt.Sprint(text)]; p != nil {
-		return p
-	}
-	return new(big.Rat)
-}
-
-// differs describes the first difference of two laws, "" if they are equal.
-func (l law) differs(want law) string {
-	texts := map[string]bool{}
-	for s := range l {
-		texts[s] = true
-	}
-	for s := range want {
-		texts[s] = true
-	}
-	var diffs []string
-	for s := range texts {
-		got, expected := l[s], want[s]
-		if got == nil {
-			got = new(big.Rat)
-		}
-		if expected == nil {
-			expected = new(big.Rat)
-		}
-		if got.Cmp(expected) != 0 {
-			diffs = append(diffs, fmt.Sprintf("%s has probability %v, expected %v", s, got, expected))
-		}
-	}
-	slices.Sort(diffs)
-	if len(diffs) == 0 {
-		return ""
-	}
-	return diffs[0]
+	return exact.Outcomes(t, func(b *exact.Branches) []int32 { return program(&branches{b}) })
 }
 
 // A toy is a pair of models: rows of small integers after every history.
@@ -221,7 +76,7 @@ func randomToy(seed uint64, vocab, most int) toy {
 }
 
 // target is the law of n tokens of the target alone.
-func (m toy) target(t failer, n int) law {
+func (m toy) target(t exact.Failer, n int) law {
 	return outcomes(t, func(b *branches) (text []int32) {
 		for range n {
 			text = append(text, b.Pick(0, m.p(text)))
@@ -256,7 +111,7 @@ func (m toy) rows(text []int32, d *Draft) Target {
 type round func(b *branches, text []int32, depth int) (accepted []int32)
 
 // generate is the law of n tokens that rounds commit.
-func generate(t failer, n int, next round) law {
+func generate(t exact.Failer, n int, next round) law {
 	return outcomes(t, func(b *branches) (text []int32) {
 		for len(text) < n {
 			text = append(text, next(b, text, n-len(text)-1)...)
@@ -266,7 +121,7 @@ func generate(t failer, n int, next round) law {
 }
 
 // expectedTokens is how many tokens a first round commits in expectation.
-func expectedTokens(t failer, next round, depth int) *big.Rat {
+func expectedTokens(t exact.Failer, next round, depth int) *big.Rat {
 	sum := new(big.Rat)
 	for tokens, p := range outcomes(t, func(b *branches) []int32 {
 		return []int32{int32(len(next(b, nil, depth)))}

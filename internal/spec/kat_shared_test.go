@@ -81,7 +81,7 @@ func TestKnownHistoryToy(t *testing.T) {
 		round := func(b *branches, text []int32, depth int) []int32 {
 			return rule(b, text, min(depth, k.DraftLength))
 		}
-		if diff := generate(t, k.Horizon, round).differs(target); diff != "" {
+		if diff := generate(t, k.Horizon, round).Differs(target); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if got := expectedTokens(t, round, k.DraftLength).RatString(); got != expected {
@@ -111,7 +111,7 @@ func TestKnownNegativeControls(t *testing.T) {
 func checkLaw(t *testing.T, name string, got law, want []float64) {
 	t.Helper()
 	for x, expected := range want {
-		p, _ := got.of(int32(x)).Float64()
+		p, _ := got.Of(int32(x)).Float64()
 		if math.Abs(p-expected) > 1e-6 {
 			t.Errorf("%s: token %d has probability %v, expected %v", name, x, p, expected)
 		}
@@ -130,7 +130,7 @@ func TestKnownRecursiveRejection(t *testing.T) {
 			v, err := new(Verifier).Rejection(d, func(int) (Row, error) { return weights(k.P...), nil }, b)
 			return verify(d, v, err)[:1]
 		})
-		if diff := got.differs(m.target(t, 1)); diff != "" {
+		if diff := got.Differs(m.target(t, 1)); diff != "" {
 			t.Errorf("%d siblings: %s", siblings, diff)
 		}
 	}

@@ -148,7 +148,7 @@ func TestLossless(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				m := randomToy(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 3).Draw(t, "vocab"), 9)
 				n := rapid.IntRange(1, 3).Draw(t, "tokens")
-				if diff := generate(t, n, rule(m)).differs(m.target(t, n)); diff != "" {
+				if diff := generate(t, n, rule(m)).Differs(m.target(t, n)); diff != "" {
 					t.Fatal(diff)
 				}
 			})

@@ -3,95 +3,25 @@ package adapt
 import (
 	"fmt"
 	"hash/fnv"
-	"math/big"
 	"testing"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/spec"
+	"github.com/foretoken/foretoken/internal/spec/exact"
 )
 
-// The proof that what the controller cuts keeps the law: as in package spec, a
-// program of random outcomes runs once for every sequence of them, and the
-// probabilities of what it returns are added up as fractions.
+// The proof that what the controller cuts keeps the law, as package spec's of the
+// rules.
 
-// branches answers a program's questions, and are the draws of verification.
-type branches struct {
-	asked []question
-	at    int
-	prob  *big.Rat
-}
-
-type question struct {
-	probs  []*big.Rat
-	answer int
-}
-
-func (b *branches) choose(probs ...*big.Rat) int {
-	if b.at == len(b.asked) {
-		q := question{probs: probs}
-		for q.probs[q.answer].Sign() == 0 {
-			q.answer++
-		}
-		b.asked = append(b.asked, q)
-	}
-	q := b.asked[b.at]
-	b.at++
-	b.prob.Mul(b.prob, q.probs[q.answer])
-	return q.answer
-}
-
-func (b *branches) next() bool {
-	for len(b.asked) > 0 {
-		q := &b.asked[len(b.asked)-1]
-		for q.answer++; q.answer < len(q.probs); q.answer++ {
-			if q.probs[q.answer].Sign() > 0 {
-				return true
-			}
-		}
-		b.asked = b.asked[:len(b.asked)-1]
-	}
-	return false
-}
-
-// Accept implements spec.Draws.
-func (b *branches) Accept(_ int, num, den float64) bool {
-	yes := big.NewRat(1, 1)
-	if num < den {
-		yes.Quo(exact(num), exact(den))
-	}
-	return b.choose(yes, new(big.Rat).Sub(big.NewRat(1, 1), yes)) == 0
-}
+// branches are the draws of verification, and of what is drafted.
+type branches struct{ *exact.Branches }
 
 // Pick implements spec.Draws.
-func (b *branches) Pick(_ int, p spec.Row) int32 {
-	probs := make([]*big.Rat, len(p.W))
-	for i, w := range p.W {
-		probs[i] = exact(w)
-		probs[i].Quo(probs[i], exact(p.Total))
-	}
-	return int32(b.choose(probs...))
-}
+func (b *branches) Pick(_ int, p spec.Row) int32 { return int32(b.Index(p.W, p.Total)) }
 
-func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
-
-func outcomes(program func(*branches) []int32) map[string]string {
-	l := map[string]*big.Rat{}
-	for b := new(branches); ; {
-		b.at, b.prob = 0, big.NewRat(1, 1)
-		text := fmt.Sprint(program(b))
-		if l[text] == nil {
-			l[text] = new(big.Rat)
-		}
-		l[text].Add(l[text], b.prob)
-		if !b.next() {
-			break
-		}
-	}
-	law := map[string]string{}
-	for text, p := range l {
-		law[text] = p.String()
-	}
-	return law
+func outcomes(t *testing.T, program func(*branches) []int32) exact.Law {
+	t.Helper()
+	return exact.Outcomes(t, func(b *exact.Branches) []int32 { return program(&branches{b}) })
 }
 
 func hash(of ...any) uint64 {
@@ -135,14 +65,14 @@ func randomSetting(seed uint64) setting {
 
 // round is the law of two requests together: what they draft is drawn from a
 // model, as deep as the controller says, cut and verified.
-func round(t *testing.T, set setting, blind stage) map[string]string {
+func round(t *testing.T, set setting, blind stage) exact.Law {
 	const depth, tokens = 3, 3
 	seed := set.seed
 	steps, err := NewSteps([]int{1, 2, 3, 4, 5, 6, 7, 8}, set.times[:])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcomes(func(b *branches) (text []int32) {
+	return outcomes(t, func(b *branches) (text []int32) {
 		c := New(Config{Arms: []Arm{{Depth: depth}}, Async: set.async, Steps: steps})
 		c.arms[0].passes = steps.unmeasured(set.pass)
 		c.budgets, c.known = [2]int{int(hash(seed, "budget") % 5), 2}, 2
@@ -210,8 +140,8 @@ func seen(p []Proposal, blind bool) []Proposal {
 }
 
 // law is that of the target alone, of three tokens of each request.
-func law(seed uint64) map[string]string {
-	return outcomes(func(b *branches) (text []int32) {
+func law(t *testing.T, seed uint64) exact.Law {
+	return outcomes(t, func(b *branches) (text []int32) {
 		for r := range 2 {
 			var out []int32
 			for range 3 {
@@ -223,31 +153,22 @@ func law(seed uint64) map[string]string {
 	})
 }
 
-func differs(got, want map[string]string) string {
-	for text, p := range want {
-		if got[text] != p {
-			return fmt.Sprintf("%s has probability %s, expected %s", text, got[text], p)
-		}
-	}
-	return ""
-}
-
 // What is chosen, drafted and cut of two requests together keeps the law of
 // both together, for any curve of step times and any confidences. It would not
 // if drawn drafts were cut as those that are chosen may be.
 func TestTheLawIsKept(t *testing.T) {
 	lossy := 0
 	for seed := range uint64(30) {
-		set, want := randomSetting(seed), law(seed)
+		set, want := randomSetting(seed), law(t, seed)
 		for _, set.async = range []bool{false, true} {
 			for _, set.block = range []bool{false, true} {
-				if d := differs(round(t, set, stage{}), want); d != "" {
+				if d := round(t, set, stage{}).Differs(want); d != "" {
 					t.Fatalf("seed %d, async %v, block %v: %s", seed, set.async, set.block, d)
 				}
 			}
 		}
 		set.async, set.block = false, false
-		if lossy == 0 && differs(round(t, set, stage{admit: true}), want) != "" {
+		if lossy == 0 && round(t, set, stage{admit: true}).Differs(want) != "" {
 			lossy++
 		}
 	}
@@ -279,11 +200,11 @@ func TestPassesDoNotEndByWhatWasDrawn(t *testing.T) {
 	}
 	lossy := 0
 	for set.seed = range 8 {
-		want := law(set.seed)
-		if d := differs(round(t, set, stage{}), want); d != "" {
+		want := law(t, set.seed)
+		if d := round(t, set, stage{}).Differs(want); d != "" {
 			t.Errorf("seed %d: %s", set.seed, d)
 		}
-		if differs(round(t, set, stage{more: true}), want) != "" {
+		if round(t, set, stage{more: true}).Differs(want) != "" {
 			lossy++
 		}
 	}
