@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,10 +13,7 @@ import (
 )
 
 func serveCommand(ctx context.Context, args []string) error {
-	f, dir := flags("serve")
-	models := f.String("model", "", "files, or names of models that peer model made, between commas")
-	threads := f.String("t", strconv.Itoa(runtime.NumCPU()), "numbers of threads")
-	rounds := f.Int("rounds", 3, "rounds, of which figures are medians")
+	f, c := newContest("serve", "files, or names of models that peer model made, between commas", strconv.Itoa(runtime.NumCPU()), 3, "serve")
 	var s serving
 	f.IntVar(&s.streams, "streams", 16, "streams at a time for throughput; 0: not measured")
 	f.IntVar(&s.requests, "requests", 0, "requests of throughput, by default twice the streams")
@@ -29,17 +24,7 @@ func serveCommand(ctx context.Context, args []string) error {
 	f.IntVar(&s.besideOutput, "beside-output", 768, "tokens of each, enough to outlast a prefill")
 	f.IntVar(&s.prefix, "prefix", 2048, "tokens of a common prefix; 0: not measured")
 	builds := f.String("builds", buildNames(settings), "llama.cpp's builds to measure; empty: Foretoken alone")
-	binary := f.String("foretoken", "", "the command to measure; by default built from this source")
-	more := f.String("args", "", "more flags of foretoken serve, between commas")
-	out := f.String("json", "", "where all figures are written")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	l := llama{*dir}
-	if err := l.built(); err != nil {
-		return err
-	}
-	counts, err := numbers("t", *threads, 1)
+	err := c.open(f, args)
 	if err != nil {
 		return err
 	}
@@ -53,43 +38,30 @@ func serveCommand(ctx context.Context, args []string) error {
 	if s.requests == 0 {
 		s.requests = 2 * s.streams
 	}
-	if *rounds < 1 || *models == "" || len(counts) == 0 || min(s.streams, s.requests, s.prefix) < 0 || min(s.input, s.output, s.beside, s.besideOutput) < 1 {
+	if *c.rounds < 1 || *c.models == "" || len(c.counts) == 0 || min(s.streams, s.requests, s.prefix) < 0 || min(s.input, s.output, s.beside, s.besideOutput) < 1 {
 		return errors.New("expected a -model, a number of threads, -rounds and lengths of at least 1, and no negative number")
 	}
-	if *binary == "" {
-		*binary = filepath.Join(l.dir, "foretoken")
-		if err := buildForetoken(ctx, *binary); err != nil {
-			return err
-		}
-	}
 	var all []*servingComparison
-	for _, name := range split(*models) {
-		c := &servingComparison{model: l.find(name), loads: s.loads(), settings: chosen, values: map[servingKey][]float64{}}
-		if err := hasVocabulary(c.model); err != nil {
-			return err
+	return c.hold(ctx, func(model string) (pairing, error) {
+		if err := hasVocabulary(model); err != nil {
+			return pairing{}, err
 		}
-		for round := range *rounds {
-			for _, c.threads = range counts {
-				fmt.Fprintf(os.Stderr, "%s: round %d of %d, threads: %d\n", name, round+1, *rounds, c.threads)
-				if err := c.round(ctx, l, *binary, split(*more), round); err != nil {
-					return err
-				}
-			}
-		}
-		if len(all) == 0 {
-			fmt.Printf("%d processors, llama.cpp of llama-cpp-python %s\nMedians of %d rounds.\n", runtime.NumCPU(), release, *rounds)
-		}
-		fmt.Println()
-		c.write(os.Stdout)
-		all = append(all, c)
-		if *out == "" {
-			continue
-		}
-		if err := writeServing(*out, all); err != nil {
-			return err
-		}
-	}
-	return nil
+		one := &servingComparison{model: model, loads: s.loads(), settings: chosen, values: map[servingKey][]float64{}}
+		all = append(all, one)
+		return pairing{
+			round: func(threads, number int) error {
+				one.threads = threads
+				return one.round(ctx, c.llama, *c.binary, split(*c.more), number)
+			},
+			head: serversHead, write: one.write,
+			save: func(path string) error { return writeServing(path, all) },
+		}, nil
+	})
+}
+
+// serversHead says what all servers ran on, and who the peer is.
+func serversHead() string {
+	return fmt.Sprintf("%d processors, llama.cpp of llama-cpp-python %s", runtime.NumCPU(), release)
 }
 
 // buildNames are names for chooseBuilds.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -26,11 +25,9 @@ const (
 )
 
 func specCommand(ctx context.Context, args []string) error {
-	f, dir := flags("spec")
-	models := f.String("model", "", "files, or names of models that peer model made, between commas; drafts of random weights mean nothing")
+	f, c := newContest("spec", "files, or names of models that peer model made, between commas; drafts of random weights mean nothing",
+		strconv.Itoa(runtime.NumCPU()), 3, "serve")
 	draft := f.String("draft", "", "a model that drafts for them, in both engines; by default none")
-	threads := f.String("t", strconv.Itoa(runtime.NumCPU()), "numbers of threads")
-	rounds := f.Int("rounds", 3, "rounds, of which figures are medians")
 	prompts := f.String("prompts", "code-edit,summarise", "code-edit and summarise, which foretoken bench spec brings, and data sets as NAME=FILE")
 	streams := f.String("streams", "1,4", "streams at a time")
 	requests := f.Int("requests", 8, "requests of a load")
@@ -38,18 +35,7 @@ func specCommand(ctx context.Context, args []string) error {
 	methods := f.String("methods", ourMethods, "Foretoken's methods beside none, and draft_model with -draft")
 	types := f.String("types", peerTypes, "llama.cpp's types of speculation beside none, and draft-simple with -draft")
 	builds := f.String("builds", buildNames(settings), "llama.cpp's builds to measure; empty: Foretoken alone")
-	binary := f.String("foretoken", "", "the command to measure; by default built from this source")
-	more := f.String("args", "", "more flags of foretoken serve, between commas")
-	out := f.String("json", "", "where all figures are written")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	l := llama{*dir}
-	if err := l.built(); err != nil {
-		return err
-	}
-	counts, err := numbers("t", *threads, 1)
-	if err != nil {
+	if err := c.open(f, args); err != nil {
 		return err
 	}
 	atATime, err := numbers("streams", *streams, 1)
@@ -60,48 +46,30 @@ func specCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *rounds < 1 || *models == "" || len(counts) == 0 || len(atATime) == 0 || *requests < 1 || *output < 2 {
+	if *c.rounds < 1 || *c.models == "" || len(c.counts) == 0 || len(atATime) == 0 || *requests < 1 || *output < 2 {
 		return errors.New("expected a -model, numbers of threads and -streams, -rounds and -requests of at least 1 and -output of at least 2")
 	}
 	loads, err := specLoads(split(*prompts), atATime, *requests, *output)
 	if err != nil {
 		return err
 	}
-	if *binary == "" {
-		*binary = filepath.Join(l.dir, "foretoken")
-		if err := buildForetoken(ctx, *binary); err != nil {
-			return err
-		}
-	}
 	var all []*specComparison
-	for _, name := range split(*models) {
-		c := &specComparison{model: l.find(name), loads: loads, values: map[specKey][]float64{}}
-		c.ways = specWays(l, *binary, split(*more), split(*methods), split(*types), chosen, *draft)
-		if err := hasVocabulary(c.model); err != nil {
-			return err
+	return c.hold(ctx, func(model string) (pairing, error) {
+		if err := hasVocabulary(model); err != nil {
+			return pairing{}, err
 		}
-		for round := range *rounds {
-			for _, c.threads = range counts {
-				fmt.Fprintf(os.Stderr, "%s: round %d of %d, threads: %d\n", name, round+1, *rounds, c.threads)
-				if err := c.round(ctx, round); err != nil {
-					return err
-				}
-			}
-		}
-		if len(all) == 0 {
-			fmt.Printf("%d processors, llama.cpp of llama-cpp-python %s\nMedians of %d rounds.\n", runtime.NumCPU(), release, *rounds)
-		}
-		fmt.Println()
-		c.write(os.Stdout)
-		all = append(all, c)
-		if *out == "" {
-			continue
-		}
-		if err := writeSpec(*out, all); err != nil {
-			return err
-		}
-	}
-	return nil
+		one := &specComparison{model: model, loads: loads, values: map[specKey][]float64{}}
+		one.ways = specWays(c.llama, *c.binary, split(*c.more), split(*methods), split(*types), chosen, *draft)
+		all = append(all, one)
+		return pairing{
+			round: func(threads, number int) error {
+				one.threads = threads
+				return one.round(ctx, number)
+			},
+			head: serversHead, write: one.write,
+			save: func(path string) error { return writeSpec(path, all) },
+		}, nil
+	})
 }
 
 // specLoads are all sets of prompts at all numbers of streams.
