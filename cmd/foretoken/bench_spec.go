@@ -21,7 +21,7 @@ type benchSpecCmd struct {
 	Fixed       []int    `placeholder:"N" env:"FIXED" help:"Measure each method also with N drafted tokens in every step, whether that pays or not, and compare."`
 	Prompts     []string `placeholder:"SET" env:"PROMPTS" default:"code-edit,summarise" help:"NAME=FILE: a data set in the form of GSM8K, HumanEval or MT-Bench. code-edit and summarise are made by the program, of texts that it brings or of =FILE. By default these two."`
 	Concurrency []int    `placeholder:"N" env:"CONCURRENCY" default:"1,2,4,8,16" help:"Requests at a time, by default 1, 2, 4, 8 and 16."`
-	NumPrompts  int      `placeholder:"N" env:"NUM_PROMPTS" default:"4" help:"Requests of a run, by default 4, or as many as run at a time if those are more."`
+	NumPrompts  int      `placeholder:"N" env:"NUM_PROMPTS" default:"4" help:"Requests of a run, by default 4, or twice as many as run at a time if those are several and that is more."`
 	OutputLen   int      `placeholder:"N" env:"OUTPUT_LEN" default:"128" help:"Most tokens of an answer, by default 128."`
 	Temperature float32  `placeholder:"T" env:"TEMPERATURE" default:"0" help:"Divides the logits; 0, the default: always the most likely token."`
 	IgnoreEOS   bool     `name:"ignore-eos" env:"IGNORE_EOS" help:"Go on after the token that ends an answer."`

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/kvcache"
@@ -13,9 +12,10 @@ import (
 	"github.com/foretoken/foretoken/internal/tokenizer"
 )
 
-// profileTime bounds how long the profile takes; numbers of rows that there is no
-// time for are left to what steps show.
-const profileTime = 1500 * time.Millisecond
+// profileTime bounds what the profile takes. Of a model whose steps are long,
+// numbers of rows that there is no time for are taken to lie between those that
+// were measured, and steps show more as the engine runs.
+const profileTime = 2 * time.Second
 
 // profileRows bounds the rows of a step in the profile: logits of all rows are
 // memory that is kept.
@@ -46,23 +46,50 @@ func (e *Engine) profile() (*adapt.Steps, error) {
 		e.runner.Logits(rows[:n])
 		return time.Since(start), nil
 	}
-	var times []time.Duration
 	begin := time.Now()
-	for i, n := range grid {
-		if spent := time.Since(begin); i > 0 && spent > profileTime*time.Duration(i+1)/time.Duration(len(grid)) && n > 8 {
+	if _, err := run(min(8, len(tokens))); err != nil { // that pages the weights in
+		return nil, err
+	}
+	least := make([]time.Duration, len(grid)) // 0: not measured
+	for _, i := range profileOrder(grid) {
+		if time.Since(begin) > profileTime && (least[i] > 0 || !coarse(grid[i])) {
 			break
 		}
-		var took []time.Duration
-		for range 3 {
-			t, err := run(n)
-			if err != nil {
-				return nil, err
-			}
-			took = append(took, t)
+		took, err := run(grid[i])
+		if err != nil {
+			return nil, err
 		}
-		times = append(times, slices.Min(took))
+		if least[i] == 0 || took < least[i] {
+			least[i] = took
+		}
 	}
-	return adapt.NewSteps(grid[:len(times)], times)
+	measured, times := grid[:0:0], least[:0:0]
+	for i, took := range least {
+		if took > 0 {
+			measured, times = append(measured, grid[i]), append(times, took)
+		}
+	}
+	return adapt.NewSteps(measured, times)
+}
+
+// coarse are the rows that are measured however long it takes: they say where
+// products stop being bound by memory, and what a row adds from there.
+func coarse(rows int) bool { return rows == 1 || rows == 8 || rows == 32 }
+
+// profileOrder is the order in which a grid is measured, by index: first what is
+// coarse, then all of it, for three measurements each.
+func profileOrder(grid []int) (order []int) {
+	for i, rows := range grid {
+		if coarse(rows) {
+			order = append(order, i)
+		}
+	}
+	for range 3 {
+		for i := range grid {
+			order = append(order, i)
+		}
+	}
+	return order
 }
 
 // The self-check drafts for a few tokens of a text that any model goes on with

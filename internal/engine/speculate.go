@@ -91,14 +91,8 @@ func (e *Engine) speculate(plan *sched.Plan) []*slot {
 			sp.propose(e, i, func(s *slot) int { return min(s.room, s.most, a.Depth) }, nil)
 		}
 	}
-	var beside time.Duration
-	if plan.Shape.Prefill > 0 {
-		decode := plan.Shape
-		decode.Prefill, decode.PrefillContext = 0, 0
-		beside = max(0, e.loop.cost.StepTime(plan.Shape)-e.loop.cost.StepTime(decode))
-	}
-	sp.choose(e, plain, beside)
-	sp.ctl.Admit(sp.propositions(), plain, beside)
+	sp.choose(e, plain, plan.Shape.Prefill)
+	sp.ctl.Admit(sp.propositions(), plain, plan.Shape.Prefill)
 	return sp.settle(e)
 }
 
@@ -176,7 +170,7 @@ func (sp *speculator) nodes(i, depth, room int) int {
 
 // choose decides which arm drafts for each slot, and has those draft that have
 // not yet.
-func (sp *speculator) choose(e *Engine, plain int, beside time.Duration) {
+func (sp *speculator) choose(e *Engine, plain, prompt int) {
 	sp.offers = sp.offers[:0]
 	for _, s := range sp.slots {
 		o := adapt.Ask{Request: &s.request, Temperature: s.Params.Temperature, Allowed: s.allowed, Depth: min(s.room, s.most), Nodes: s.room}
@@ -191,7 +185,7 @@ func (sp *speculator) choose(e *Engine, plain int, beside time.Duration) {
 		o.Offers = s.offers
 		sp.offers = append(sp.offers, o)
 	}
-	for i, choice := range sp.ctl.Choose(sp.offers, plain, beside) {
+	for i, choice := range sp.ctl.Choose(sp.offers, plain, prompt) {
 		sp.slots[i].decision = choice
 	}
 	for k, a := range sp.arms {
@@ -267,13 +261,9 @@ func (sp *speculator) verified(p *planned, accepted []int32, tokens int) {
 	sp.ctl.Verified(adapt.Proposal{Request: &p.request, Arm: p.arm, Temperature: p.Params.Temperature, Draft: p.draft}, accepted)
 }
 
-// stepped tells the controller what a step took. One with prompts says nothing of
-// what drafts cost.
+// stepped tells the controller what a step took.
 func (sp *speculator) stepped(shape sched.Shape, rows, tokens int, took time.Duration) {
-	if shape.Prefill > 0 {
-		return
-	}
-	s := adapt.Step{Rows: rows, Sequences: shape.Decode, Tokens: tokens, Took: took, Arm: -1}
+	s := adapt.Step{Rows: rows, Prompt: shape.Prefill, Sequences: shape.Decode, Tokens: tokens, Took: took, Arm: -1}
 	if sp.passes > 0 {
 		s.Arm, s.Passes, s.Drafting = sp.costly, sp.passes, sp.drafting
 	}

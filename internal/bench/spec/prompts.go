@@ -98,7 +98,7 @@ func ReadSet(name string, data []byte) (Set, error) {
 func (b *measurement) encode(ctx context.Context, e *engine.Engine, set *Set) (prompts [][]int32, err error) {
 	most := b.Requests
 	for _, n := range b.Concurrency {
-		most = max(most, n)
+		most = max(most, b.requestsOf(n))
 	}
 	room := e.MaxModelLen() - b.MaxTokens
 	for _, p := range set.Prompts {

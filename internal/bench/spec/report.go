@@ -20,7 +20,7 @@ type Report struct {
 	Simulated *Simulated `json:"simulated,omitempty"`
 
 	Runs        int     `json:"runs"`
-	Requests    int     `json:"requests"`   // of a run, or as many as run at a time
+	Requests    int     `json:"requests"`   // of a run, or twice as many as run at a time
 	MaxTokens   int     `json:"max_tokens"` // of an answer
 	Temperature float32 `json:"temperature"`
 	IgnoreEOS   bool    `json:"ignore_eos"`

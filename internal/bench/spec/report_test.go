@@ -92,7 +92,7 @@ func TestWriteTable(t *testing.T) {
 	if err := report().WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `Medians of 3 rounds in turns; 4 requests, or as many as run at a time; up to 16 tokens each; temperature 0.
+	const want = `Medians of 3 rounds in turns; 4 requests, or twice as many as run at a time; up to 16 tokens each; temperature 0.
 code: 4 prompts of 8, of 100 tokens on average.
 5 times a request gave its memory back and was computed again, for the cache was full: measure fewer at a time.
 WRONG: 2 answers are not what they are without speculation.

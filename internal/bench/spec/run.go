@@ -15,9 +15,14 @@ import (
 
 // A result is what came of one run of a variant.
 type result struct {
-	answers [][]int32     // of each request
-	took    time.Duration // from the first request to the last token
+	answers [][]int32 // of each request
 	counts  engine.SpeculationStats
+
+	// Speed is taken while as many requests run as are to: from the first until one
+	// ends that no other follows. Drafts make answers end apart from each other, and
+	// fewer requests at a time would be slower, or gain more, than what is measured.
+	generated int // tokens in that time
+	took      time.Duration
 }
 
 // tokens is how many were generated.
@@ -29,7 +34,7 @@ func (r *result) tokens() (n int) {
 }
 
 // speed is in tokens per second, of all requests together.
-func (r *result) speed() float64 { return float64(r.tokens()) / max(r.took, 1).Seconds() }
+func (r *result) speed() float64 { return float64(r.generated) / max(r.took, 1).Seconds() }
 
 // differ counts answers that are not those of other.
 func (r *result) differ(other *result) (n int) {
@@ -41,9 +46,18 @@ func (r *result) differ(other *result) (n int) {
 	return n
 }
 
+// requestsOf is how many requests a run has: where several run at a time, at least
+// as many again follow them.
+func (o *Options) requestsOf(concurrency int) int {
+	if concurrency == 1 {
+		return o.Requests
+	}
+	return max(o.Requests, 2*concurrency)
+}
+
 // requests are those of a run.
 func (b *measurement) requests(c *cell, v *variant) []engine.Request {
-	requests := make([]engine.Request, max(b.Requests, c.concurrency))
+	requests := make([]engine.Request, b.requestsOf(c.concurrency))
 	for i := range requests {
 		p := sample.Default()
 		p.Temperature, p.MaxTokens, p.IgnoreEOS, p.Seed = b.Temperature, b.MaxTokens, b.IgnoreEOS, b.Seed+uint64(i)
@@ -94,37 +108,43 @@ func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, co
 	r := &result{answers: make([][]int32, len(requests))}
 	var mu sync.Mutex // what follows is of all workers
 	var failed error
-	next, last := 0, time.Time{}
-	take := func() (i int, ok bool) {
+	next, generated := 0, 0
+	start := time.Now()
+	// take returns the request that follows one that has ended then.
+	take := func(ended time.Time) (i int, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
+		if next == len(requests)+1 {
+			r.generated, r.took = generated, ended.Sub(start)
+		}
 		return next - 1, next <= len(requests) && failed == nil
 	}
-	start := time.Now()
+	count := func(tokens int) {
+		mu.Lock()
+		defer mu.Unlock()
+		generated += tokens
+	}
 	var workers sync.WaitGroup
 	for range min(concurrency, len(requests)) {
 		workers.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
-				tokens, p, err := one(ctx, e, requests[i])
+			for i, ok := take(start); ok; {
+				tokens, p, err := one(ctx, e, requests[i], count)
 				mu.Lock()
 				r.answers[i] = tokens
 				r.counts.Add(p.Speculation)
-				if p.Ended.After(last) {
-					last = p.Ended
-				}
 				failed = errors.Join(failed, err)
 				mu.Unlock()
+				i, ok = take(p.Ended)
 			}
 		})
 	}
 	workers.Wait()
-	r.took = last.Sub(start)
 	return r, failed
 }
 
-// one sends a request and returns its answer.
-func one(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []int32, p engine.Progress, err error) {
+// one sends a request and returns its answer. It tells count of tokens as they come.
+func one(ctx context.Context, e *engine.Engine, r engine.Request, count func(tokens int)) (tokens []int32, p engine.Progress, err error) {
 	g, err := e.Submit(ctx, r)
 	if err != nil {
 		return nil, p, err
@@ -132,6 +152,7 @@ func one(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []int3
 	defer g.Close()
 	for {
 		got, err := g.Next(ctx)
+		count(len(got))
 		for _, t := range got {
 			tokens = append(tokens, t.ID)
 		}

@@ -104,10 +104,11 @@ func TestRequests(t *testing.T) {
 		want        map[string]int
 	}{
 		{"suffix", engine.RequestSpeculation{Tokens: 3}, map[string]int{
-			"bench-spec-0-0": 2, "bench-spec-0-1": 2, "bench-spec-0-2": 1, "bench-spec-1-0": 2, "bench-spec-1-1": 2, "bench-spec-1-2": 1,
+			"bench-spec-0-0": 2, "bench-spec-0-1": 2, "bench-spec-0-2": 2, "bench-spec-0-3": 2, "bench-spec-0-4": 2,
+			"bench-spec-1-0": 2, "bench-spec-1-1": 2, "bench-spec-1-2": 2, "bench-spec-1-3": 2, "bench-spec-1-4": 2,
 		}},
-		{"auto", engine.RequestSpeculation{Off: true}, map[string]int{"bench-spec-plain": 10}},
-		{"draft_model", engine.RequestSpeculation{}, map[string]int{"bench-spec": 10}},
+		{"auto", engine.RequestSpeculation{Off: true}, map[string]int{"bench-spec-plain": 20}},
+		{"draft_model", engine.RequestSpeculation{}, map[string]int{"bench-spec": 20}},
 	} {
 		cell := &cell{method: &Method{Speculation: engine.Speculation{Method: c.method}}, asked: [][]int32{{1}, {2}}, concurrency: 5}
 		v := &variant{speculation: c.speculation}

@@ -22,7 +22,7 @@ type Options struct {
 	Fixed       []int // numbers of drafted tokens to measure besides, without adaptation
 	Sets        []Set
 	Concurrency []int // requests that run at a time
-	Requests    int   // of a run; where more run at a time, as many as do
+	Requests    int   // of a run; where several run at a time, at least twice as many as do
 	MaxTokens   int   // of an answer
 	Temperature float32
 	IgnoreEOS   bool // answers go on to MaxTokens

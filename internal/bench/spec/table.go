@@ -41,7 +41,7 @@ func (r *Report) lines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("SIMULATED: acceptance %s and a draft cost of %v steps are made up, and what was generated is not the model's text.",
 			list(s.Acceptance, len(s.Acceptance)), s.DraftCost))
 	}
-	lines = append(lines, fmt.Sprintf("Medians of %d rounds in turns; %d requests, or as many as run at a time; up to %d tokens each; temperature %v.",
+	lines = append(lines, fmt.Sprintf("Medians of %d rounds in turns; %d requests, or twice as many as run at a time; up to %d tokens each; temperature %v.",
 		r.Runs, r.Requests, r.MaxTokens, r.Temperature))
 	for _, s := range r.Sets {
 		lines = append(lines, fmt.Sprintf("%s: %d prompts of %d, of %.0f tokens on average.", s.Name, s.Prompts, s.Of, s.Tokens))

@@ -116,15 +116,15 @@ func TestUselessDraftersCostLittle(t *testing.T) {
 	}
 }
 
-// What an arm that is off costs is a hundredth of the time. A probe that takes
+// What an arm that is off costs is half a hundredth of the time. A probe that takes
 // more than some steps is never made again.
 func TestProbesAreSeldom(t *testing.T) {
 	w := newWorld(t, 1, curves["linear"], model(always(0))) // a probe takes half a step
 	w.run(400)
 	w.drafted[0] = 0
 	w.run(1000)
-	if n := w.drafted[0]; n < 15 || n > 25 {
-		t.Errorf("%d probes in 1000 steps, expected about 20", n)
+	if n := w.drafted[0]; n < 8 || n > 13 {
+		t.Errorf("%d probes in 1000 steps, expected about 10", n)
 	}
 	slow := model(always(0.9))
 	slow.pass = 0.3 // six steps

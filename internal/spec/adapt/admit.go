@@ -56,9 +56,9 @@ func (c *Controller) More(arm, depth int, p []Proposal) bool {
 // many passes as make it least: a tile that is begun is worth filling.
 func (c *Controller) further(rows, asked, passes int) float64 {
 	least := math.Inf(1)
-	now := c.Steps.seconds(rows)
+	now := c.now.seconds(c.Steps, rows)
 	for n := asked; n <= asked*passes; n += asked {
-		least = min(least, (c.Steps.seconds(rows+n)-now)/float64(n))
+		least = min(least, (c.now.seconds(c.Steps, rows+n)-now)/float64(n))
 		if n == 0 {
 			break
 		}
@@ -80,7 +80,7 @@ func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
 	return min(sum, 1)
 }
 
-// Admit trims the drafts of the batch to what pays. plain and beside are those of
+// Admit trims the drafts of the batch to what pays. plain and prompt are those of
 // Choose; who asked then and has no proposal decodes plainly.
 //
 // Where a token was drawn this is algorithm 1 with its break. Where none was,
@@ -88,9 +88,11 @@ func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
 // by coins that no cut knows, and the best of all prefixes of the order is
 // verified, so that a step of the cost curve that does not pay is no barrier.
 // With Async the number of tokens is that which was best two steps earlier.
-func (c *Controller) Admit(p []Proposal, plain int, beside time.Duration) {
+func (c *Controller) Admit(p []Proposal, plain, prompt int) {
 	c.estimate = c.estimate[:0]
-	c.admission.Begin(max(plain, c.now.plain-len(p)))
+	plain = max(plain, c.now.plain-len(p))
+	c.now.plain, c.now.prompt = plain+len(p), prompt
+	c.admission.Begin(plain)
 	for i := range p {
 		q := &p[i]
 		at := len(c.estimate)
@@ -104,8 +106,7 @@ func (c *Controller) Admit(p []Proposal, plain int, beside time.Duration) {
 		}
 		c.admission.Add(q.Draft, c.estimate[at:], must)
 	}
-	wait := beside.Seconds()
-	perSecond := func(rows int) float64 { return 1 / (c.Steps.seconds(rows) + wait) }
+	perSecond := func(rows int) float64 { return 1 / c.now.seconds(c.Steps, rows) }
 	switch {
 	case c.Fixed:
 	case c.Async:
@@ -136,9 +137,13 @@ func (c *Controller) Admit(p []Proposal, plain int, beside time.Duration) {
 	}
 }
 
-// Stepped learns what a step took. It is called after Verified, and only for
-// steps without prompt rows.
+// Stepped learns what a step took. It is called after Verified. A step with
+// prompt rows says nothing of what decoding takes, but what probes have taken in
+// it is booked.
 func (c *Controller) Stepped(s Step) {
+	if s.Sequences == 0 {
+		return
+	}
 	expected := c.Steps.seconds(s.Rows)
 	plain := c.Steps.seconds(s.Sequences)
 	tokens := c.now.tokens
@@ -151,7 +156,7 @@ func (c *Controller) Stepped(s Step) {
 		expected += float64(s.Passes) * a.passes.seconds(a.asked)
 		a.passes.Observe(a.asked, s.Drafting/time.Duration(s.Passes))
 	}
-	if s.Sequences > 0 {
+	if s.Prompt == 0 {
 		g := &c.gains
 		g.took += took + drafting
 		g.plain += plain * float64(s.Tokens) / float64(s.Sequences)
@@ -159,6 +164,8 @@ func (c *Controller) Stepped(s Step) {
 		g.expectedPlain += plain * tokens / float64(s.Sequences)
 	}
 	c.probing.settle(took+drafting, drafting, plain)
-	c.Steps.Observe(s.Rows, s.Took)
+	if s.Prompt == 0 {
+		c.Steps.Observe(s.Rows, s.Took)
+	}
 	c.now = prospect{}
 }

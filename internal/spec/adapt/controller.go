@@ -86,9 +86,10 @@ type Proposal struct {
 	Draft       *spec.Draft
 }
 
-// A Step is what a step without prompt rows did and took.
+// A Step is what a step did and took.
 type Step struct {
 	Rows      int           // of the target, drafts included
+	Prompt    int           // of them, that are of prompts
 	Sequences int           // that decoded, with drafts or without
 	Tokens    int           // committed
 	Took      time.Duration // without drafting
@@ -134,7 +135,7 @@ type arm struct {
 // A prospect is what is expected of the step to come.
 type prospect struct {
 	plain  int     // sequences, and so rows without drafts
-	beside float64 // seconds of its prompt rows
+	prompt int     // rows of prompts beside them
 	rate   float64 // tokens per second of the plan
 	row    float64 // seconds that a drafted row adds, by the plan
 	passes int     // of the plan
@@ -157,11 +158,11 @@ const priorCost = 0.1
 
 // Choose says which arm drafts for each ask, and how deep: what gives the most
 // tokens per second of the batch. plain is the number of sequences that decode
-// in the step without asking; beside the time that prompt rows add to it. The
-// arms that are not Free and are chosen are one and the same: a pass is for all.
-func (c *Controller) Choose(asks []Ask, plain int, beside time.Duration) []Choice {
+// in the step without asking; prompt that of prompt rows beside them. The arms
+// that are not Free and are chosen are one and the same: a pass is for all.
+func (c *Controller) Choose(asks []Ask, plain, prompt int) []Choice {
 	c.step++
-	c.now = prospect{plain: plain + len(asks), beside: beside.Seconds()}
+	c.now = prospect{plain: plain + len(asks), prompt: prompt}
 	c.choices = c.choices[:0]
 	for i := range c.arms {
 		c.arms[i].asked = 0
@@ -205,6 +206,17 @@ func (c *Controller) first(asks []Ask) {
 			break
 		}
 	}
+}
+
+// seconds is the time of a step of that many rows that decode, less that which
+// its prompt rows take in any case. They are to be computed whatever is drafted,
+// so that time is worth the tokens that decoding makes of it, prompts or not;
+// but a drafted row costs what one more costs beside them.
+func (p *prospect) seconds(steps *Steps, rows int) float64 {
+	if p.prompt == 0 {
+		return steps.seconds(rows)
+	}
+	return steps.seconds(p.plain) + steps.seconds(rows+p.prompt) - steps.seconds(p.plain+p.prompt)
 }
 
 // most is the depth that an arm may draft for an ask.

@@ -121,12 +121,41 @@ func TestAdmitCutsByPeaks(t *testing.T) {
 	if d.Len() != 1 {
 		t.Errorf("%d tokens of a probe are left, expected 1", d.Len())
 	}
-	// Prompt rows that take long make rows cheap beside them.
-	d = chain(4)
-	d.Peak = []float64{0.97, 0.95, 0.5, 0.9}
-	c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, time.Second)
-	if d.Len() != 4 {
-		t.Errorf("%d tokens are left beside a long prompt, expected 4", d.Len())
+}
+
+// A drafted row costs what one more does beside the prompt rows of its step,
+// which take their time whatever is drafted.
+func TestAdmitBesidePrompts(t *testing.T) {
+	steps := profiled(t, []int{8, 107}, 10*ms, 307*ms) // a row adds 3 ms, but none of the first eight
+	for _, beside := range []struct{ prompt, left int }{{0, 4}, {3, 4}, {32, 2}, {1000, 2}} {
+		c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
+		d := chain(4)
+		d.Peak = []float64{0.97, 0.95, 0.2, 0.99}
+		c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, beside.prompt)
+		if d.Len() != beside.left {
+			t.Errorf("%d tokens are left beside %d prompt rows, expected %d", d.Len(), beside.prompt, beside.left)
+		}
+	}
+}
+
+// What a probe takes beside prompt rows is booked, and a step that decodes
+// nothing changes no account.
+func TestProbesBesidePromptsAreBooked(t *testing.T) {
+	steps := profiled(t, []int{1, 100}, 10*ms, 307*ms)
+	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
+	c.probing = probing{credit: 0.015, on: true, row: 0.003, passes: true}
+	before := steps.Time(2)
+	c.Stepped(Step{Rows: 33, Prompt: 31, Sequences: 1, Tokens: 1, Took: 100 * ms, Arm: 0, Passes: 1, Drafting: 5 * ms})
+	want := 0.015 + probeShare*0.105 - 0.008
+	if math.Abs(c.probing.credit-want) > 1e-9 {
+		t.Errorf("the account has %v s after a probe beside prompts, expected %v", c.probing.credit, want)
+	}
+	c.Stepped(Step{Rows: 32, Prompt: 32, Took: 100 * ms, Arm: -1})
+	if math.Abs(c.probing.credit-want) > 1e-9 {
+		t.Errorf("the account has %v s after a step of prompts, expected %v", c.probing.credit, want)
+	}
+	if steps.Time(2) != before {
+		t.Error("steps with prompts have changed what decoding is said to take")
 	}
 }
 

@@ -1,11 +1,12 @@
 package adapt
 
 // Probing keeps an account of time for drafts that are not expected to pay, so
-// that an arm which is off is seen again when it would: probeShare of all time
-// goes in, and what probes took comes out. That bounds what speculation costs
-// where it never pays.
+// that an arm which is off is seen again when it would: a share of all time goes
+// in, and what probes took comes out. That bounds what speculation costs where it
+// never pays.
 type probing struct {
 	credit float64 // seconds
+	vain   int     // probes since something was expected to pay
 	on     bool    // in this step
 	row    float64 // seconds that its row takes
 	gain   float64 // that what is expected of it is worth, less what it replaces
@@ -13,7 +14,10 @@ type probing struct {
 }
 
 const (
+	// probeShare is the share of time, and once many probes were in vain a third of
+	// it: the longer that nothing pays, the less is there to be found.
 	probeShare = 0.01
+	manyProbes = 32
 	// leastCost of what a probe takes counts, however likely it is to pay: an arm
 	// that is nearly worth it is probed often, and one that is not seldom.
 	leastCost = 0.125
@@ -36,15 +40,17 @@ func (c *Controller) explore(best, other *plan) bool {
 	if cost > c.probing.credit {
 		return false
 	}
-	c.probing = probing{credit: c.probing.credit, on: true, row: cost}
+	c.probing.on, c.probing.row, c.probing.gain, c.probing.passes = true, cost, 0, false
 	return true
 }
 
 // settle closes the account of a step.
 func (p *probing) settle(took, drafting, plain float64) {
 	// What is not used is not saved up beyond a few steps.
-	p.credit = min(p.credit+probeShare*took, 2*plain)
+	share := probeShare / (1 + 2*float64(min(p.vain, manyProbes))/manyProbes)
+	p.credit = min(p.credit+share*took, 2*plain)
 	if p.on {
+		p.vain++
 		if !p.passes {
 			drafting = 0
 		}
@@ -109,7 +115,7 @@ func (c *Controller) off(p *plan, ask *Ask, r, arm int) bool {
 // and that of its pass.
 func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (row, gain, pass float64) {
 	a, q := &c.arms[arm], &asks[request]
-	row = c.Steps.seconds(p.rows+1) - c.Steps.seconds(p.rows)
+	row = c.now.seconds(c.Steps, p.rows+1) - c.now.seconds(c.Steps, p.rows)
 	first := a.of(q.Temperature).levels[0].mean(unknown, levelPrior)
 	gain = shifted(first, q.Request.of(arm, len(c.arms)).odds) - c.planned(p, request)
 	switch {

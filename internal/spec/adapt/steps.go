@@ -71,7 +71,7 @@ func NewSteps(rows []int, took []time.Duration) (*Steps, error) {
 	level(s.shape)
 	s.number()
 	points, shape := []int(nil), []float64(nil)
-	for r := range rows[len(rows)-1] + 1 {
+	for r := range max(rows[len(rows)-1], dense) + 1 {
 		if _, found := slices.BinarySearch(rows, r); found || r > 0 && r <= dense {
 			points, shape = append(points, r), append(shape, s.seconds(r))
 		}
