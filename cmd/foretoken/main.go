@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -108,10 +109,22 @@ func newParser(v *verbs) *kong.Kong {
 			{Key: "engine", Title: "How the model runs:"},
 		}),
 		kong.WithHyphenPrefixedParameters(true), // values such as -0.5 and a stop string "--"
+		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
 		kong.Vars{"default_model": pull.DefaultModel, "known_models": builtinNames(), "version": version()},
 		kong.Help(helpOfDefault),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
+}
+
+// text reads a value. Kong takes a flag that is the last word for one with an empty
+// value, where values may begin with a hyphen.
+func text(c *kong.DecodeContext, target reflect.Value) error {
+	t := c.Scan.Pop()
+	if t.Type == kong.EOLToken {
+		return errors.New("expected a value")
+	}
+	target.SetString(t.String())
+	return nil
 }
 
 // helpOfDefault prints help. That of a verb which has a default command is the

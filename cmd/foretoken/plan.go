@@ -65,8 +65,8 @@ func (s *stepTimes) UnmarshalText(text []byte) error {
 		rows, took, _ := strings.Cut(strings.TrimSpace(item), "=")
 		n, err1 := strconv.Atoi(rows)
 		d, err2 := time.ParseDuration(took)
-		if err1 != nil || err2 != nil || n < 1 || d <= 0 {
-			return fmt.Errorf("%.40q: expected rows and a time above 0, such as 4=13ms", item)
+		if err1 != nil || err2 != nil || n < 1 || d <= 0 || d > time.Hour {
+			return fmt.Errorf("%.40q: expected rows and a time above 0 and no longer than an hour, such as 4=13ms", item)
 		}
 		if _, twice := (*s)[n]; twice {
 			return fmt.Errorf("%d rows have two times", n)
@@ -140,6 +140,9 @@ type gamma struct {
 
 // Run plans.
 func (c *planSpecCmd) Run(ctx context.Context) error {
+	if len(c.Alpha) == 0 {
+		return usagef("--alpha: expected a number, such as 0.8")
+	}
 	times := c.Steps
 	if times == nil {
 		var err error

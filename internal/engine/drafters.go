@@ -15,7 +15,6 @@ import (
 	"github.com/foretoken/foretoken/internal/kvcache"
 	"github.com/foretoken/foretoken/internal/model"
 	"github.com/foretoken/foretoken/internal/model/nn"
-	"github.com/foretoken/foretoken/internal/sched"
 	"github.com/foretoken/foretoken/internal/spec"
 	"github.com/foretoken/foretoken/internal/spec/adapt"
 	"github.com/foretoken/foretoken/internal/spec/draft"
@@ -220,7 +219,7 @@ func (sp *speculator) add(e *Engine, method string) error {
 	case simulated:
 		depth(len(sp.Simulate))
 		a.Block = true
-		step := func() time.Duration { return e.loop.cost.StepTime(sched.Shape{Decode: 1}) }
+		step := func(sequences int) time.Duration { return sp.ctl.Steps.Time(sequences) }
 		sp.simulated, err = draft.NewSimulated(draft.SimulatedOptions{Acceptance: sp.Simulate, Cost: sp.SimulateCost, Step: step})
 		a.drafter = sp.simulated
 	}

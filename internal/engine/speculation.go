@@ -43,7 +43,8 @@ type Speculation struct {
 
 	// Simulate accepts drafts of no meaning with these probabilities, each if those
 	// before it are accepted, to measure what speculation would gain: what comes out
-	// is not the model's text. SimulateCost is the time of drafting in plain steps.
+	// is not the model's text. SimulateCost is the time of drafting in plain steps
+	// of the sequences that are drafted for.
 	Simulate     []float64
 	SimulateCost float64
 }

@@ -231,5 +231,8 @@ func (e *Engine) protect(f func() error) (err error) {
 			e.spoiled = true
 		}
 	}()
+	if c := e.drafting.checkpoint; c != nil {
+		return e.checkpoint.Guard(func() error { return c.Guard(f) })
+	}
 	return e.checkpoint.Guard(f)
 }

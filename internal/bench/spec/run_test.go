@@ -159,6 +159,9 @@ func TestCheck(t *testing.T) {
 		"for 1 tokens":                     func(o *Options) { o.MaxTokens = 1 },
 		"0 requests":                       func(o *Options) { o.Requests = 0 },
 		"fixed number of drafted tokens 0": func(o *Options) { o.Fixed = []int{0} },
+		"concurrency 4 is to be measured":  func(o *Options) { o.Concurrency = []int{4, 1, 4} },
+		"3 drafted tokens are to be":       func(o *Options) { o.Fixed = []int{3, 3} },
+		"method ngram is to be measured":   func(o *Options) { o.Methods = append(o.Methods, o.Methods...) },
 		"configured not to adapt": func(o *Options) {
 			o.Fixed, o.Methods = []int{1}, []Method{{"ngram", engine.Speculation{Method: "ngram", Fixed: true}}}
 		},

@@ -66,6 +66,17 @@ func (o *Options) Check() error {
 	case o.Requests < 1 || o.MaxTokens < 2 || o.Runs < 1:
 		return fmt.Errorf("%d runs of %d requests for %d tokens: expected at least 1 run, 1 request and 2 tokens", o.Runs, o.Requests, o.MaxTokens)
 	}
+	if n := twice(o.Concurrency); n != 0 {
+		return fmt.Errorf("concurrency %d is to be measured twice: expected once", n)
+	}
+	if n := twice(o.Fixed); n != 0 {
+		return fmt.Errorf("%d drafted tokens are to be measured twice: expected once", n)
+	}
+	for i, m := range o.Methods {
+		if slices.ContainsFunc(o.Methods[:i], func(other Method) bool { return other.Name == m.Name }) {
+			return fmt.Errorf("method %s is to be measured twice: expected once", m.Name)
+		}
+	}
 	for _, gamma := range o.Fixed {
 		if gamma < 1 {
 			return fmt.Errorf("fixed number of drafted tokens %d: expected at least 1", gamma)
@@ -80,6 +91,16 @@ func (o *Options) Check() error {
 }
 
 const mostConcurrent = 1 << 10
+
+// twice is a number that comes a second time; 0: none does.
+func twice(numbers []int) int {
+	for i, n := range numbers {
+		if slices.Contains(numbers[:i], n) {
+			return n
+		}
+	}
+	return 0
+}
 
 // Run measures all methods on all sets at all numbers of requests at a time.
 //

@@ -96,6 +96,27 @@ func TestAdaptingToShortRequestsNoiseAndStaleBudgets(t *testing.T) {
 	}
 }
 
+// Where arithmetic has become slower since the profile, or faster, steps say so,
+// and what pays then is found.
+func TestAdaptingToAnotherMachine(t *testing.T) {
+	for name, slower := range map[string]float64{"slower": 1.6, "faster": 0.6} {
+		for curve, least := range map[string]float64{"flat": 0.97, "linear": 0.96, "knee": 0.96} {
+			for _, concurrency := range []int{1, 2, 4, 16} {
+				before := curves[curve]
+				// Bound by memory at one row, by arithmetic at many.
+				after := func(rows int) float64 { return before(1) + slower*(before(rows)-before(1)) }
+				w := newWorld(t, concurrency, before, lookup(always(0.75)))
+				w.curve = after
+				w.run(300)
+				gamma, fixed := w.bestFixed(100 + 600/concurrency)
+				if got := w.run(800); got < least*fixed {
+					t.Errorf("%s, %s curve, %d at once: %.1f tokens/s, with %d tokens always %.1f", name, curve, concurrency, got, gamma, fixed)
+				}
+			}
+		}
+	}
+}
+
 // A drafter that is never right costs 2 % at most.
 func TestUselessDraftersCostLittle(t *testing.T) {
 	for name, curve := range curves {

@@ -181,7 +181,7 @@ func TestSuffixIsBounded(t *testing.T) {
 // Drafts are accepted as often as is asked for, and cost what is asked for.
 func TestSimulated(t *testing.T) {
 	s, err := NewSimulated(SimulatedOptions{
-		Acceptance: []float64{0.9, 0.5, 0.25}, Cost: 0.5, Step: func() time.Duration { return 8 * time.Millisecond },
+		Acceptance: []float64{0.9, 0.5, 0.25}, Cost: 0.5, Step: func(sequences int) time.Duration { return time.Duration(sequences) * 4 * time.Millisecond },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ type SimulatedOptions struct {
 	// Acceptance is how likely a token of each position is accepted if those
 	// before it are. The last is that of all positions behind it, too.
 	Acceptance []float64
-	Cost       float64              // of a pass, in plain decoding steps
-	Step       func() time.Duration // what a plain decoding step takes; asked where Cost is not 0
+	Cost       float64                           // of a pass, in plain decoding steps of the sequences that it drafts for
+	Step       func(sequences int) time.Duration // what such a step takes; asked where Cost is not 0
 }
 
 // Simulated drafts tokens of no meaning that are accepted as often as it is
@@ -61,7 +61,7 @@ func (s *Simulated) Propose(asks []Ask, more func(depth int) bool) error {
 		}
 	}
 	if s.o.Cost > 0 {
-		s.wait(time.Duration(s.o.Cost * float64(s.o.Step())))
+		s.wait(time.Duration(s.o.Cost * float64(s.o.Step(len(asks)))))
 	}
 	return nil
 }
