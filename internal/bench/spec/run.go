@@ -19,8 +19,8 @@ type result struct {
 	counts  engine.SpeculationStats
 
 	// Speed is taken while as many requests run as are to: from the first until one
-	// ends that no other follows. Drafts make answers end apart from each other, and
-	// fewer requests at a time would be slower, or gain more, than what is measured.
+	// ends that no other follows. Fewer at a time would be slower, or gain more, than
+	// what is measured.
 	generated int // tokens in that time
 	took      time.Duration
 }
@@ -61,6 +61,9 @@ func (b *measurement) requests(c *cell, v *variant) []engine.Request {
 	for i := range requests {
 		p := sample.Default()
 		p.Temperature, p.MaxTokens, p.IgnoreEOS, p.Seed = b.Temperature, b.MaxTokens, b.IgnoreEOS, b.Seed+uint64(i)
+		if i < c.concurrency { // the first ones end one after another, as those of a server do
+			p.MaxTokens = max(1, b.MaxTokens*(i+1)/c.concurrency)
+		}
 		requests[i] = engine.Request{
 			Prompt: c.asked[i%len(c.asked)], Params: p, Speculation: &v.speculation,
 			Namespace: b.namespace(c, v, i),
