@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -45,6 +47,37 @@ func TestFileTruncatedWhileGenerating(t *testing.T) {
 	err = e.Score(context.Background(), prompt(1, 4), 0, 0, func(int, []float32) error { return nil })
 	check("a score", err)
 	reclaimed(t, e)
+}
+
+// That of a draft model costs the drafts, and no request: the log says which file
+// it was.
+func TestFileOfTheDraftModelTruncated(t *testing.T) {
+	path, file := testmodel.GGUF(t, testmodel.Family("llama")), testmodel.GGUF(t, testmodel.Family("llama"))
+	r := Request{Prompt: prompt(1, 9), Params: greedy(20)}
+	plain, err := Open(context.Background(), path, Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	want := ids(generate(t, plain, r))
+	var log bytes.Buffer
+	e, err := Open(context.Background(), path, Options{
+		Threads: 4, Speculation: Speculation{Method: draftModel, Model: file, Fixed: true}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := ids(generate(t, e, r))
+	e.Close()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, without drafts %v", got, want)
+	}
+	if want := file + ": truncated while in use"; !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %q:\n%s", want, &log)
+	}
 }
 
 // So it is with experts that a token needs first after the file has shrunk; with
