@@ -15,7 +15,7 @@ import (
 // profileTime bounds what the profile takes. Of a model whose steps are long,
 // numbers of rows that there is no time for are taken to lie between those that
 // were measured, and steps show more as the engine runs.
-const profileTime = 2 * time.Second
+const profileTime = 3 * time.Second
 
 // profileRows bounds the rows of a step in the profile: logits of all rows are
 // memory that is kept.
@@ -77,17 +77,22 @@ func (e *Engine) profile() (*adapt.Steps, error) {
 func coarse(rows int) bool { return rows == 1 || rows == 8 || rows == 32 }
 
 // profileOrder is the order in which a grid is measured, by index: first what is
-// coarse, then all of it, for three measurements each.
+// coarse; then three times the steps that most services have, whose differences say
+// what pays; then the others.
 func profileOrder(grid []int) (order []int) {
-	for i, rows := range grid {
-		if coarse(rows) {
-			order = append(order, i)
+	add := func(of func(rows int) bool) {
+		for i, rows := range grid {
+			if of(rows) {
+				order = append(order, i)
+			}
 		}
 	}
+	add(coarse)
 	for range 3 {
-		for i := range grid {
-			order = append(order, i)
-		}
+		add(func(rows int) bool { return rows <= 32 })
+	}
+	for range 2 {
+		add(func(rows int) bool { return rows > 32 })
 	}
 	return order
 }
