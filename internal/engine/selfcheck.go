@@ -15,7 +15,7 @@ import (
 // profileTime bounds what the profile takes. Of a model whose steps are long,
 // numbers of rows that there is no time for are taken to lie between those that
 // were measured, and steps show more as the engine runs.
-const profileTime = 3 * time.Second
+const profileTime = 5 * time.Second
 
 // profileRows bounds the rows of a step in the profile: logits of all rows are
 // memory that is kept.
