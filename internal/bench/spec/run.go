@@ -17,12 +17,7 @@ import (
 type result struct {
 	answers [][]int32 // of each request
 	counts  engine.SpeculationStats
-
-	// Speed is taken while as many requests run as are to: from the first until one
-	// ends that no other follows. Fewer at a time would be slower, or gain more, than
-	// what is measured.
-	generated int // tokens in that time
-	took      time.Duration
+	window  window
 }
 
 // tokens is how many were generated.
@@ -34,7 +29,9 @@ func (r *result) tokens() (n int) {
 }
 
 // speed is in tokens per second, of all requests together.
-func (r *result) speed() float64 { return float64(r.generated) / max(r.took, 1).Seconds() }
+func (r *result) speed() float64 {
+	return float64(r.window.generated) / max(r.window.took, 1).Seconds()
+}
 
 // differ counts answers that are not those of other.
 func (r *result) differ(other *result) (n int) {
@@ -109,36 +106,36 @@ func (b *measurement) run(ctx context.Context, c *cell, v *variant) (*result, er
 // answer sends requests, so many at a time.
 func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, concurrency int) (*result, error) {
 	r := &result{answers: make([][]int32, len(requests))}
+	if concurrency == 1 {
+		r.window = window{begun: 1, from: time.Now()} // one runs all the while
+	}
 	var mu sync.Mutex // what follows is of all workers
 	var failed error
-	next, generated := 0, 0
-	start := time.Now()
-	// take returns the request that follows one that has ended then.
-	take := func(ended time.Time) (i int, ok bool) {
+	next := 0
+	take := func() (i int, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
-		if next == len(requests)+1 {
-			r.generated, r.took = generated, ended.Sub(start)
-		}
 		return next - 1, next <= len(requests) && failed == nil
 	}
-	count := func(tokens int) {
+	came := func(tokens int, first bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		generated += tokens
+		r.window.add(tokens, first, time.Now(), concurrency)
 	}
 	var workers sync.WaitGroup
 	for range min(concurrency, len(requests)) {
 		workers.Go(func() {
-			for i, ok := take(start); ok; {
-				tokens, p, err := one(ctx, e, requests[i], count)
+			for i, ok := take(); ok; i, ok = take() {
+				tokens, p, err := one(ctx, e, requests[i], came)
 				mu.Lock()
 				r.answers[i] = tokens
 				r.counts.Add(p.Speculation)
 				failed = errors.Join(failed, err)
+				if next >= len(requests) {
+					r.window.close(p.Ended)
+				}
 				mu.Unlock()
-				i, ok = take(p.Ended)
 			}
 		})
 	}
@@ -146,8 +143,8 @@ func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, co
 	return r, failed
 }
 
-// one sends a request and returns its answer. It tells count of tokens as they come.
-func one(ctx context.Context, e *engine.Engine, r engine.Request, count func(tokens int)) (tokens []int32, p engine.Progress, err error) {
+// one sends a request and returns its answer. It tells came of tokens.
+func one(ctx context.Context, e *engine.Engine, r engine.Request, came func(tokens int, first bool)) (tokens []int32, p engine.Progress, err error) {
 	g, err := e.Submit(ctx, r)
 	if err != nil {
 		return nil, p, err
@@ -155,7 +152,9 @@ func one(ctx context.Context, e *engine.Engine, r engine.Request, count func(tok
 	defer g.Close()
 	for {
 		got, err := g.Next(ctx)
-		count(len(got))
+		if len(got) > 0 {
+			came(len(got), len(tokens) == 0)
+		}
 		for _, t := range got {
 			tokens = append(tokens, t.ID)
 		}
