@@ -105,9 +105,9 @@ func (b *measurement) run(ctx context.Context, c *cell, v *variant) (*result, er
 
 // answer sends requests, so many at a time.
 func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, concurrency int) (*result, error) {
-	r := &result{answers: make([][]int32, len(requests))}
+	r := &result{answers: make([][]int32, len(requests)), window: window{requests: concurrency}}
 	if concurrency == 1 {
-		r.window = window{begun: 1, from: time.Now()} // one runs all the while
+		r.window.begun, r.window.from = 1, time.Now() // one runs all the while
 	}
 	var mu sync.Mutex // what follows is of all workers
 	var failed error
@@ -121,7 +121,7 @@ func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, co
 	came := func(tokens int, first bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		r.window.add(tokens, first, time.Now(), concurrency)
+		r.window.add(tokens, first, time.Now())
 	}
 	var workers sync.WaitGroup
 	for range min(concurrency, len(requests)) {

@@ -66,16 +66,18 @@ func (o *Options) Check() error {
 	case o.Requests < 1 || o.MaxTokens < 2 || o.Runs < 1:
 		return fmt.Errorf("%d runs of %d requests for %d tokens: expected at least 1 run, 1 request and 2 tokens", o.Runs, o.Requests, o.MaxTokens)
 	}
-	if n := twice(o.Concurrency); n != 0 {
+	var names []string
+	for _, m := range o.Methods {
+		names = append(names, m.Name)
+	}
+	if n, again := twice(o.Concurrency); again {
 		return fmt.Errorf("concurrency %d is to be measured twice: expected once", n)
 	}
-	if n := twice(o.Fixed); n != 0 {
+	if n, again := twice(o.Fixed); again {
 		return fmt.Errorf("%d drafted tokens are to be measured twice: expected once", n)
 	}
-	for i, m := range o.Methods {
-		if slices.ContainsFunc(o.Methods[:i], func(other Method) bool { return other.Name == m.Name }) {
-			return fmt.Errorf("method %s is to be measured twice: expected once", m.Name)
-		}
+	if name, again := twice(names); again {
+		return fmt.Errorf("method %s is to be measured twice: expected once", name)
 	}
 	for _, gamma := range o.Fixed {
 		if gamma < 1 {
@@ -92,14 +94,14 @@ func (o *Options) Check() error {
 
 const mostConcurrent = 1 << 10
 
-// twice is a number that comes a second time; 0: none does.
-func twice(numbers []int) int {
-	for i, n := range numbers {
-		if slices.Contains(numbers[:i], n) {
-			return n
+// twice finds a value that comes a second time.
+func twice[T comparable](list []T) (value T, again bool) {
+	for i, v := range list {
+		if slices.Contains(list[:i], v) {
+			return v, true
 		}
 	}
-	return 0
+	return value, false
 }
 
 // Run measures all methods on all sets at all numbers of requests at a time.

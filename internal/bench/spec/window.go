@@ -7,7 +7,8 @@ import "time"
 // after it there are fewer, which are slower, or gain more, than what is measured, and
 // prompts that nothing decodes beside.
 type window struct {
-	begun     int // requests
+	requests  int // that run at a time
+	begun     int
 	from      time.Time
 	generated int // tokens
 	took      time.Duration
@@ -15,13 +16,13 @@ type window struct {
 }
 
 // add counts tokens of a request that come then, the first ones or others.
-func (w *window) add(tokens int, first bool, then time.Time, concurrency int) {
+func (w *window) add(tokens int, first bool, then time.Time) {
 	switch {
 	case w.closed:
-	case w.begun >= concurrency:
+	case w.begun >= w.requests:
 		w.generated += tokens
 	case first:
-		if w.begun++; w.begun == concurrency {
+		if w.begun++; w.begun == w.requests {
 			w.from = then
 		}
 	}

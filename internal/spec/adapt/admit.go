@@ -56,9 +56,9 @@ func (c *Controller) More(arm, depth int, p []Proposal) bool {
 // many passes as make it least: a tile that is begun is worth filling.
 func (c *Controller) further(rows, asked, passes int) float64 {
 	least := math.Inf(1)
-	now := c.now.seconds(c.Steps, rows)
+	now := c.seconds(rows)
 	for n := asked; n <= asked*passes; n += asked {
-		least = min(least, (c.now.seconds(c.Steps, rows+n)-now)/float64(n))
+		least = min(least, (c.seconds(rows+n)-now)/float64(n))
 		if n == 0 {
 			break
 		}
@@ -106,7 +106,7 @@ func (c *Controller) Admit(p []Proposal, plain, prompt int) {
 		}
 		c.admission.Add(q.Draft, c.estimate[at:], must)
 	}
-	perSecond := func(rows int) float64 { return 1 / c.now.seconds(c.Steps, rows) }
+	perSecond := func(rows int) float64 { return 1 / c.seconds(rows) }
 	switch {
 	case c.Fixed:
 	case c.Async:

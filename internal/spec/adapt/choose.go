@@ -43,9 +43,9 @@ func (c *Controller) best(asks []Ask) {
 	if len(asks) == 0 {
 		return
 	}
-	step := now.seconds(c.Steps, plain)
+	step := c.seconds(plain)
 	now.rate = float64(plain) / step
-	now.row = (now.seconds(c.Steps, plain+len(asks)) - step) / float64(len(asks))
+	now.row = (c.seconds(plain+len(asks)) - step) / float64(len(asks))
 	c.offers(asks)
 	best, other, try := &c.plans[0], &c.plans[1], &c.plans[2]
 	c.try(best, asks, -1)
@@ -74,7 +74,7 @@ func (c *Controller) best(asks []Ask) {
 		if !probed {
 			c.probing.vain = 0
 		}
-		now.row = (now.seconds(c.Steps, best.rows) - step) / float64(best.rows-plain)
+		now.row = (c.seconds(best.rows) - step) / float64(best.rows-plain)
 	}
 	for r := range asks {
 		c.choices[r] = c.chosen(best, &asks[r], r)
@@ -236,7 +236,7 @@ func (c *Controller) solve(p *plan, deepest int) {
 	s := &c.sums
 	plain := float64(c.now.plain)
 	p.rows, p.free, p.least, p.depth = c.now.plain, c.now.plain, bins, 0
-	p.rate, p.took = 0, c.now.seconds(c.Steps, c.now.plain)
+	p.rate, p.took = 0, c.seconds(c.now.plain)
 	if p.arm < 0 {
 		p.rate = plain / p.took
 	}
@@ -254,7 +254,7 @@ func (c *Controller) solve(p *plan, deepest int) {
 		rows, tokens, passes := rows, tokens, 0.0
 		for d := 0; ; d++ {
 			all := int(rows + 0.5)
-			took := c.now.seconds(c.Steps, all) + passes
+			took := c.seconds(all) + passes
 			if rate := tokens / took; rate > p.rate && (p.arm < 0 || d > 0) {
 				p.rate, p.took, p.least, p.depth, p.rows, p.free = rate, took, b, d, all, free
 			}

@@ -212,11 +212,12 @@ func (c *Controller) first(asks []Ask) {
 // its prompt rows take in any case. They are to be computed whatever is drafted,
 // so that time is worth the tokens that decoding makes of it, prompts or not;
 // but a drafted row costs what one more costs beside them.
-func (p *prospect) seconds(steps *Steps, rows int) float64 {
-	if p.prompt == 0 {
-		return steps.seconds(rows)
+func (c *Controller) seconds(rows int) float64 {
+	s, plain, prompt := c.Steps, c.now.plain, c.now.prompt
+	if prompt == 0 {
+		return s.seconds(rows)
 	}
-	return steps.seconds(p.plain) + steps.seconds(rows+p.prompt) - steps.seconds(p.plain+p.prompt)
+	return s.seconds(plain) + s.seconds(rows+prompt) - s.seconds(plain+prompt)
 }
 
 // most is the depth that an arm may draft for an ask.

@@ -115,7 +115,7 @@ func (c *Controller) off(p *plan, ask *Ask, r, arm int) bool {
 // and that of its pass.
 func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (row, gain, pass float64) {
 	a, q := &c.arms[arm], &asks[request]
-	row = c.now.seconds(c.Steps, p.rows+1) - c.now.seconds(c.Steps, p.rows)
+	row = c.seconds(p.rows+1) - c.seconds(p.rows)
 	first := a.of(q.Temperature).levels[0].mean(unknown, levelPrior)
 	gain = shifted(first, q.Request.of(arm, len(c.arms)).odds) - c.planned(p, request)
 	switch {

@@ -105,6 +105,22 @@ func TestTheShapeIsLearnt(t *testing.T) {
 	}
 }
 
+// Beyond the profile too steps say what was wrong.
+func TestTheShapeIsLearntBeyondTheProfile(t *testing.T) {
+	s := profiled(t, []int{1, 8}, 10*ms, 20*ms)
+	took := map[int]time.Duration{1: 10 * ms, 8: 20 * ms, 32: 60 * ms} // in proportion the last would be 80
+	for range 500 {
+		for _, rows := range []int{1, 8, 32} {
+			s.Observe(rows, took[rows])
+		}
+	}
+	for rows, want := range took {
+		if got := s.seconds(rows); math.Abs(got/want.Seconds()-1) > 0.03 {
+			t.Errorf("%d rows take %.1f ms, expected %v", rows, got*1000, want)
+		}
+	}
+}
+
 // A machine that does something else now and then changes little; one that has
 // become slower is believed.
 func TestOutliersSayLittle(t *testing.T) {
