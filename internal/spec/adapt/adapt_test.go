@@ -117,6 +117,29 @@ func TestAdaptingToAnotherMachine(t *testing.T) {
 	}
 }
 
+// A profile that has plain decoding slower than it is makes drafts look cheap.
+// No step would be plain then, and say that it is wrong, if it was not tried.
+func TestAWrongProfileIsFoundOut(t *testing.T) {
+	for _, wrong := range []float64{1.03, 1.06, 1.1} {
+		w := newWorld(t, 16, curves["linear"], lookup(always(0.8))) // 0.8 tokens for 6 % more time each, when 16 take 1/16
+		plain := 16 / w.curve(16)
+		curve := w.curve
+		w.curve = func(rows int) float64 {
+			if rows <= 16 {
+				return curve(rows) * wrong
+			}
+			return curve(rows)
+		}
+		w.c.Steps = w.profile()
+		w.curve = curve
+		got := w.run(600)
+		t.Logf("%.2f: %.2f tokens/s, plain %.2f", wrong, got, plain)
+		if got < 0.98*plain {
+			t.Errorf("plain decoding is taken to be %.2f times as slow as it is: %.2f tokens/s, plain decoding %.2f", wrong, got, plain)
+		}
+	}
+}
+
 // A drafter that is never right costs 2 % at most.
 func TestUselessDraftersCostLittle(t *testing.T) {
 	for name, curve := range curves {

@@ -130,7 +130,9 @@ func (c *Controller) Admit(p []Proposal, plain, prompt int) {
 		d, keep := p[i].Draft, c.admission.Keep(i)
 		if a := &c.arms[p[i].Arm]; !a.Free {
 			c.nodes.of(d)
-			a.of(p[i].Temperature).impute(d, c.nodes.depths, c.estimate[at:at+len(keep)], keep)
+			v := a.of(p[i].Temperature)
+			v.memory = float64(c.now.plain)
+			v.impute(d, c.nodes.depths, c.estimate[at:at+len(keep)], keep)
 		}
 		at += len(keep)
 		d.Keep(keep)
@@ -163,7 +165,8 @@ func (c *Controller) Stepped(s Step) {
 		g.expected += expected
 		g.expectedPlain += plain * tokens / float64(s.Sequences)
 	}
-	c.probing.settle(took+drafting, drafting, plain)
+	decoding := took + drafting - (c.Steps.seconds(s.Sequences+s.Prompt) - plain)
+	c.probing.settle(took+drafting, decoding, drafting, plain, s.Tokens)
 	if s.Prompt == 0 {
 		c.Steps.Observe(s.Rows, s.Took)
 	}

@@ -43,6 +43,7 @@ func (c *Controller) best(asks []Ask) {
 	if len(asks) == 0 {
 		return
 	}
+	c.fit(asks)
 	step := c.seconds(plain)
 	now.rate = float64(plain) / step
 	now.row = (c.seconds(plain+len(asks)) - step) / float64(len(asks))
@@ -85,6 +86,21 @@ func (c *Controller) best(asks []Ask) {
 	}
 	for r := range asks {
 		asks[r].Request.depth = c.choices[r].Depth
+	}
+}
+
+// fit corrects what is usual of each arm for each request, and learns how far
+// requests are from it (a step of expectation maximisation).
+func (c *Controller) fit(asks []Ask) {
+	for i := range c.arms {
+		squares, n := anyShift*anyShifts, anyShifts
+		for r := range asks {
+			if q := asks[r].Request.of(i, len(c.arms)); len(q.tested) > 0 {
+				squares += q.fit(c.arms[i].of(asks[r].Temperature), c.arms[i].shifts)
+				n++
+			}
+		}
+		c.arms[i].shifts += shiftRate * (squares/float64(n) - c.arms[i].shifts)
 	}
 }
 

@@ -20,7 +20,6 @@
 package adapt
 
 import (
-	"math"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/spec"
@@ -128,8 +127,9 @@ type Controller struct {
 type arm struct {
 	Arm
 	classes [classes]*survival
-	passes  *Steps // time of a pass by the number of sequences
-	asked   int    // sequences that it was chosen for in this step
+	passes  *Steps  // time of a pass by the number of sequences
+	shifts  float64 // variance of requests around what is usual
+	asked   int     // sequences that it was chosen for in this step
 }
 
 // A prospect is what is expected of the step to come.
@@ -147,7 +147,7 @@ type prospect struct {
 func New(cfg Config) *Controller {
 	c := &Controller{Config: cfg}
 	for _, a := range cfg.Arms {
-		c.arms = append(c.arms, arm{Arm: a, passes: cfg.Steps.unmeasured(priorCost)})
+		c.arms = append(c.arms, arm{Arm: a, passes: cfg.Steps.unmeasured(priorCost), shifts: anyShift})
 	}
 	return c
 }
@@ -215,9 +215,9 @@ func (c *Controller) first(asks []Ask) {
 func (c *Controller) seconds(rows int) float64 {
 	s, plain, prompt := c.Steps, c.now.plain, c.now.prompt
 	if prompt == 0 {
-		return s.seconds(rows)
+		return s.hoped(rows)
 	}
-	return s.seconds(plain) + s.seconds(rows+prompt) - s.seconds(plain+prompt)
+	return s.hoped(plain) + s.hoped(rows+prompt) - s.hoped(plain+prompt)
 }
 
 // most is the depth that an arm may draft for an ask.
@@ -246,94 +246,4 @@ func (a *arm) of(temperature float32) *survival {
 		*s = newSurvival()
 	}
 	return *s
-}
-
-// A correction is how a request differs from what is usual of an arm: a shift of
-// the log-odds that a draft is accepted, known with some variance (an extended
-// Kalman filter of one number).
-type correction struct {
-	shift, variance float64
-	odds            float64 // e^shift, with the optimism that its variance allows
-	surprise        surprise
-	seen            uint64 // the step that it was last verified in
-}
-
-const (
-	shiftVariance = 0.5   // of requests around what is usual
-	shiftNoise    = 0.001 // that a token adds: requests change
-	optimism      = 0.3   // deviations: what is not known well is tried
-)
-
-// of is the correction of a request for an arm.
-func (q *Request) of(arm, arms int) *correction {
-	if q.arms == nil {
-		q.arms = make([]correction, arms)
-		for i := range q.arms {
-			q.arms[i] = correction{variance: shiftVariance}
-			q.arms[i].update()
-		}
-	}
-	return &q.arms[arm]
-}
-
-func (k *correction) update() {
-	k.odds = math.Exp(k.shift + optimism*math.Sqrt(k.variance))
-}
-
-// observe learns whether a token was accepted that is with probability p
-// usually.
-func (k *correction) observe(p float64, accepted bool) {
-	p = shifted(p, math.Exp(k.shift))
-	v := p * (1 - p)
-	k.variance = min(k.variance, shiftVariance)
-	gain := k.variance / (1 + k.variance*v)
-	y := 0.0
-	if accepted {
-		y = 1
-	}
-	k.shift += gain * (y - p)
-	k.variance = gain + shiftNoise
-	k.update()
-}
-
-// check forgets what was learned if a probe says that it is no longer true. p is
-// what is expected of its token usually.
-func (k *correction) check(p float64, accepted bool) {
-	if k.surprise.add(shifted(p, math.Exp(k.shift)), accepted) {
-		k.shift, k.variance = 0, shiftVariance
-		k.update()
-	}
-}
-
-// A surprise adds up how much likelier outcomes are if tokens are accepted as
-// those of a useful drafter than by what was learned (Page's cumulative sum). It
-// is for probes: an arm that is off is seen now and then only, and what was
-// learned would outweigh what is seen for very long.
-type surprise float64
-
-const (
-	useful    = 0.75
-	surprised = 3.0 // two tokens that were expected with 0.15, or five with 0.4
-)
-
-// add reports whether what was learned is no longer true.
-func (s *surprise) add(p float64, accepted bool) bool {
-	if p >= useful {
-		return false
-	}
-	ratio := useful / p
-	if !accepted {
-		ratio = (1 - useful) / (1 - p)
-	}
-	*s = max(0, *s+surprise(math.Log(ratio)))
-	if *s < surprised {
-		return false
-	}
-	*s = 0
-	return true
-}
-
-// shifted is a probability whose odds are multiplied.
-func shifted(p, odds float64) float64 {
-	return p * odds / (1 - p + p*odds)
 }

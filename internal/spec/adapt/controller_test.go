@@ -143,7 +143,7 @@ func TestAdmitBesidePrompts(t *testing.T) {
 func TestProbesBesidePromptsAreBooked(t *testing.T) {
 	steps := profiled(t, []int{1, 100}, 10*ms, 307*ms)
 	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
-	c.probing = probing{credit: 0.015, on: true, row: 0.003, passes: true}
+	c.probing = probing{credit: 0.015, on: true, single: true, row: 0.003, passes: true}
 	before := steps.Time(2)
 	c.Stepped(Step{Rows: 33, Prompt: 31, Sequences: 1, Tokens: 1, Took: 100 * ms, Arm: 0, Passes: 1, Drafting: 5 * ms})
 	want := 0.015 + probeShare*0.105 - 0.008
@@ -156,6 +156,19 @@ func TestProbesBesidePromptsAreBooked(t *testing.T) {
 	}
 	if steps.Time(2) != before {
 		t.Error("steps with prompts have changed what decoding is said to take")
+	}
+}
+
+// A plan that was tried is booked with what it has cost: its time less what its
+// tokens would have taken, and an eighth of what it took more at least.
+func TestPlansThatAreTriedAreBooked(t *testing.T) {
+	for tokens, want := range map[int]float64{1: 0.015, 2: 0.005, 3: 0.125 * 0.015} {
+		c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: profiled(t, []int{1, 3}, 10*ms, 20*ms)})
+		c.probing = probing{credit: 0.015, on: true, rate: 100}
+		c.Stepped(Step{Rows: 3, Sequences: 1, Tokens: tokens, Took: 20 * ms, Arm: 0, Passes: 1, Drafting: 5 * ms})
+		if got := 0.015 + probeShare*0.025 - c.probing.credit; math.Abs(got-want) > 1e-9 {
+			t.Errorf("a plan that took 25 ms for %d tokens, of 10 ms each without, is booked with %.4f s, expected %.4f", tokens, got, want)
+		}
 	}
 }
 
@@ -217,7 +230,7 @@ func TestOthersOfTheStep(t *testing.T) {
 // A step of the curve that does not pay ends algorithm 1, and not the search
 // among drafts that were chosen.
 func TestAStepOfTheCurveIsNoBarrierToChosenDrafts(t *testing.T) {
-	steps := profiled(t, []int{1, 2, 8, 9}, 10*ms, 19*ms, 19*ms, 60*ms)
+	steps := profiled(t, []int{1, 2, 8, 9}, 10*ms, 22*ms, 22*ms, 60*ms)
 	for name, c := range map[string]struct {
 		drawn bool
 		left  int

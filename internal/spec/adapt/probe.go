@@ -1,5 +1,7 @@
 package adapt
 
+import "math"
+
 // Probing keeps an account of time for drafts that are not expected to pay, so
 // that an arm which is off is seen again when it would: a share of all time goes
 // in, and what probes took comes out. That bounds what speculation costs where it
@@ -8,9 +10,11 @@ type probing struct {
 	credit float64 // seconds
 	vain   int     // probes since something was expected to pay
 	on     bool    // in this step
+	single bool    // it is one request's; else a plan
 	row    float64 // seconds that its row takes
 	gain   float64 // that what is expected of it is worth, less what it replaces
 	passes bool    // its passes are for the probe alone
+	rate   float64 // tokens per second of what a plan replaces
 }
 
 const (
@@ -32,29 +36,40 @@ func (p *probing) net(passes float64) float64 {
 // account has what it is expected to lose. One that is nearly the best is tried
 // often, so that no run of bad luck puts an arm off for long.
 func (c *Controller) explore(best, other *plan) bool {
-	c.probing.on = false
+	c.probing.on, c.probing.single = false, false
 	if other.rate == 0 {
 		return false
 	}
-	cost := other.took * (1 - min(other.rate/best.rate, 1))
-	if cost > c.probing.credit {
+	lost := other.took * (1 - min(other.rate/best.rate, 1))
+	if max(lost, leastCost*(other.took-c.seconds(c.now.plain))) > c.probing.credit {
 		return false
 	}
-	c.probing.on, c.probing.row, c.probing.gain, c.probing.passes = true, cost, 0, false
+	c.probing.on, c.probing.rate = true, best.rate
 	return true
 }
 
-// settle closes the account of a step.
-func (p *probing) settle(took, drafting, plain float64) {
+// lost is what a plan that was tried has cost: its time, without that of prompt
+// rows, is compared to what its tokens would have taken.
+func (p *probing) lost(took, plain float64, tokens int) float64 {
+	return max(took-float64(tokens)/p.rate, leastCost*(took-plain))
+}
+
+// settle closes the account of a step. decoding is its time without that of
+// prompt rows.
+func (p *probing) settle(took, decoding, drafting, plain float64, tokens int) {
 	// What is not used is not saved up beyond a few steps.
 	share := probeShare / (1 + 2*float64(min(p.vain, manyProbes))/manyProbes)
 	p.credit = min(p.credit+share*took, 2*plain)
 	if p.on {
 		p.vain++
-		if !p.passes {
-			drafting = 0
+		switch {
+		case !p.single:
+			p.credit -= p.lost(decoding, plain, tokens)
+		case p.passes:
+			p.credit -= p.net(drafting)
+		default:
+			p.credit -= p.net(0)
 		}
-		p.credit -= p.net(drafting)
 	}
 	p.on = false
 }
@@ -82,7 +97,7 @@ func (c *Controller) probe(asks []Ask, p *plan) {
 	if c.probing.net(passes) > c.probing.credit {
 		return
 	}
-	c.probing.on = true
+	c.probing.on, c.probing.single = true, true
 	c.probing.passes = !c.arms[arm].Free && (p.arm != arm || p.depth == 0)
 	if c.probing.passes && p.depth > 0 {
 		// The passes of one arm are all that a step has.
@@ -117,7 +132,7 @@ func (c *Controller) cost(p *plan, asks []Ask, request, arm int) (row, gain, pas
 	a, q := &c.arms[arm], &asks[request]
 	row = c.seconds(p.rows+1) - c.seconds(p.rows)
 	first := a.of(q.Temperature).levels[0].mean(unknown, levelPrior)
-	gain = shifted(first, q.Request.of(arm, len(c.arms)).odds) - c.planned(p, request)
+	gain = shifted(first, math.Exp(q.Request.of(arm, len(c.arms)).shift)) - c.planned(p, request)
 	switch {
 	case a.Free:
 	case p.arm == arm && p.depth > 0:

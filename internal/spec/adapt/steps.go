@@ -9,25 +9,51 @@ import (
 
 // Steps knows how long a step of the target takes by the number of rows that
 // decode in it. It is profiled at start and refreshed by every step that only
-// decodes. As a context grows, or as a machine is shared, all times move
-// together: a common scale is learned quickly, and the shape, which says whether
-// drafts pay, slowly and only where numbers of rows are seen side by side.
+// decodes.
+//
+// How far the logarithm of a time is from that of the profile is learned by a
+// Kalman filter. It is the sum of what is off at the profile's own numbers of
+// rows, between which it is interpolated, and of what is off for that number
+// alone. As a context grows, or as a machine is shared, all times move together;
+// those of like numbers of rows are off alike, as the profile's noise and the
+// arithmetic's speed are; and a tile that is full or begun shows in one number
+// only.
 type Steps struct {
 	rows  []int     // points, rising: every number of rows where few are, then those of the profile
-	shape []float64 // seconds at each of rows if scale is 1, never falling
 	index []uint16  // of a number of rows up to the last: the point at or before it
-	scale float64
-	miss  float64 // mean size of the error of a prediction's logarithm
-	usual float64 // mean of the rows of late
-	seen  int     // observations, up to settled
+	base  []float64 // of each point: logarithm of its seconds by the profile
+	knot  []int     // the profile's number of rows at or before it
+	share []float64 // and how far from there to the next one it is, from 0 to 1
+	took  []float64 // seconds; see time
+	hope  []float64 // seconds less hope deviations
+	fresh []uint64  // seen, when took and hope were computed
+	seen  uint64    // steps, and one
+	last  int       // point that was seen last
+
+	// The state is what is off at each knot and then, of each point, its own.
+	off    []float64
+	cov    []float64 // [len(off)][len(off)]
+	before []float64 // that of the knots before anything was seen
+	knots  int
+	active []int     // of the state: knots, and the points that were seen: all others are apart
+	with   []float64 // covariance of off with what is off at the point that was seen last
+	miss   float64   // mean size of the error of a prediction's logarithm
 }
 
 const (
-	scaleRate = 0.1  // of an error's logarithm that the scale takes on
-	shapeRate = 0.04 // that the points beside it take on
-	settled   = 10   // observations after which these rates hold
-	dense     = 128  // rows up to which every number is a point, as tiles make steps anywhere
-	mostRows  = 1 << 15
+	commonVariance = 0.2 * 0.2   // of logarithms, after the profile: of all times together
+	likeVariance   = 0.05 * 0.05 // of like numbers of rows
+	like           = 0.7         // distance of logarithms of rows at which they are no longer alike
+	ownVariance    = 0.04 * 0.04 // of a number of rows alone, if the profile has it
+	tileVariance   = 0.08 * 0.08 // and if it lies between two of the profile's
+	anyVariance    = 4 * 4       // of all times together, if none was measured
+	wander         = 3e-5        // variance that all times together gain from step to step,
+	wanderNoise    = 0.01        // and this share of the noise's
+	forget         = 3e-4        // of what was seen, from step to step
+	leastMiss      = 0.005       // no step is as exact
+	hope           = 1           // deviations that a number of rows is given for being tried
+	dense          = 128         // rows up to which every number is a point, as tiles make steps anywhere
+	mostRows       = 1 << 15
 )
 
 // Grid returns the numbers of rows to profile, up to most: close where a tile
@@ -56,7 +82,7 @@ func NewSteps(rows []int, took []time.Duration) (*Steps, error) {
 	if len(rows) == 0 || len(rows) != len(took) {
 		return nil, fmt.Errorf("profile of steps has %d times for %d numbers of rows, expected as many, at least one", len(took), len(rows))
 	}
-	s := &Steps{rows: rows, scale: 1, miss: 0.05, usual: float64(rows[0]), seen: settled}
+	profile := make([]float64, len(rows))
 	least := 1
 	for i, r := range rows {
 		if r < least || r > mostRows {
@@ -65,25 +91,52 @@ func NewSteps(rows []int, took []time.Duration) (*Steps, error) {
 		if took[i] <= 0 {
 			return nil, fmt.Errorf("profile of steps has a time of %v for %d rows, expected more than none", took[i], r)
 		}
-		s.shape = append(s.shape, took[i].Seconds())
+		profile[i] = took[i].Seconds()
 		least = r + 1
 	}
-	level(s.shape)
-	s.number()
-	points, shape := []int(nil), []float64(nil)
-	for r := range max(rows[len(rows)-1], dense) + 1 {
-		if _, found := slices.BinarySearch(rows, r); found || r > 0 && r <= dense {
-			points, shape = append(points, r), append(shape, s.seconds(r))
+	level(profile)
+	s := &Steps{knots: len(rows), miss: 0.05}
+	own := s.points(rows, profile)
+	n := s.knots + len(s.rows)
+	s.off, s.with, s.cov = make([]float64, n), make([]float64, n), make([]float64, n*n)
+	for i, a := range rows {
+		s.active = append(s.active, i)
+		for j, b := range rows {
+			apart := math.Abs(math.Log(float64(a) / float64(b)))
+			s.cov[i*n+j] = commonVariance + likeVariance*math.Exp(-apart/like)
+			s.before = append(s.before, s.cov[i*n+j])
 		}
 	}
-	s.rows, s.shape = points, shape
-	s.number()
+	for i, v := range own {
+		s.cov[(s.knots+i)*(n+1)] = v
+	}
+	s.took, s.hope, s.fresh = make([]float64, len(s.rows)), make([]float64, len(s.rows)), make([]uint64, len(s.rows))
+	s.saw(0)
 	return s, nil
 }
 
-// number fills in the index of points.
-func (s *Steps) number() {
-	s.index = s.index[:0]
+// points sets the points, by the seconds of a profile, and returns the variance
+// of what is each one's own.
+func (s *Steps) points(rows []int, profile []float64) (own []float64) {
+	last := len(rows) - 1
+	for r := 1; r <= max(rows[last], dense); r++ {
+		k, found := slices.BinarySearch(rows, r)
+		share, seconds, variance := 0.0, profile[min(k, last)], ownVariance
+		switch {
+		case found:
+		case r > dense:
+			continue
+		case k > last:
+			k, seconds, variance = last, profile[last]*float64(r)/float64(rows[last]), tileVariance
+		case k > 0:
+			k--
+			share = float64(r-rows[k]) / float64(rows[k+1]-rows[k])
+			seconds, variance = profile[k]+share*(profile[k+1]-profile[k]), tileVariance
+		}
+		s.rows, s.base = append(s.rows, r), append(s.base, math.Log(seconds))
+		s.knot, s.share = append(s.knot, k), append(s.share, share)
+		own = append(own, variance)
+	}
 	for r := range s.rows[len(s.rows)-1] + 1 {
 		at, found := slices.BinarySearch(s.rows, r)
 		if !found {
@@ -91,6 +144,63 @@ func (s *Steps) number() {
 		}
 		s.index = append(s.index, uint16(at))
 	}
+	return own
+}
+
+// of reads what is off at a point, or the covariance with it, from the state's
+// or a row of its covariance's.
+func (s *Steps) of(x []float64, point int) float64 {
+	k, b := s.knot[point], s.share[point]
+	y := x[k] + x[s.knots+point]
+	if b > 0 {
+		y += b * (x[k+1] - x[k])
+	}
+	return y
+}
+
+// covariance sets s.with to that of the state with what is off at a point.
+func (s *Steps) covariance(point int) {
+	n, k, b, own := len(s.off), s.knot[point], s.share[point], s.knots+point
+	clear(s.with)
+	for _, j := range s.active {
+		s.with[j] = s.cov[k*n+j] + s.cov[own*n+j]
+		if b > 0 {
+			s.with[j] += b * (s.cov[(k+1)*n+j] - s.cov[k*n+j])
+		}
+	}
+	if !slices.Contains(s.active, own) {
+		s.with[own] = s.cov[own*n+own]
+	}
+}
+
+// variance returns that of what is off at a point.
+func (s *Steps) variance(point int) float64 {
+	n, k, b, own := len(s.off), s.knot[point], s.share[point], s.knots+point
+	a, here, mine := 1-b, s.cov[k*n:], s.cov[own*n:]
+	v := a*a*here[k] + 2*a*mine[k] + mine[own]
+	if b > 0 {
+		v += 2*a*b*here[k+1] + b*b*s.cov[(k+1)*n+k+1] + 2*b*mine[k+1]
+	}
+	return v
+}
+
+// time computes the times of a point, if they are not those of what was seen
+// last.
+func (s *Steps) time(point int) {
+	if s.fresh[point] == s.seen {
+		return
+	}
+	s.fresh[point] = s.seen
+	t := math.Exp(s.base[point] + s.of(s.off, point))
+	apart := s.variance(point) + s.of(s.with, s.last) - 2*s.of(s.with, point)
+	s.took[point], s.hope[point] = t, t*math.Exp(-hope*math.Sqrt(max(apart, 0)))
+}
+
+// saw is called when the state has changed by what was seen at a point.
+func (s *Steps) saw(point int) {
+	s.last = point
+	s.seen++
+	s.covariance(point)
 }
 
 // level makes times the nearest that never fall: runs that do get their mean.
@@ -111,9 +221,18 @@ func level(t []float64) {
 // and that share of its time, until the first pass says what they take.
 func (s *Steps) unmeasured(share float64) *Steps {
 	c := *s
-	c.shape = slices.Clone(s.shape)
-	c.scale *= share
-	c.seen = 0
+	c.base = slices.Clone(s.base)
+	for i := range c.base {
+		c.base[i] += math.Log(share)
+	}
+	c.off, c.cov, c.active = slices.Clone(s.off), slices.Clone(s.cov), slices.Clone(s.active)
+	for i := range c.knots {
+		for j := range c.knots {
+			c.cov[i*len(c.off)+j] += anyVariance
+		}
+	}
+	c.took, c.hope, c.fresh, c.with = slices.Clone(s.took), slices.Clone(s.hope), slices.Clone(s.fresh), slices.Clone(s.with)
+	c.saw(0)
 	return &c
 }
 
@@ -122,15 +241,26 @@ func (s *Steps) Time(rows int) time.Duration {
 	return time.Duration(s.seconds(rows) * float64(time.Second))
 }
 
-func (s *Steps) seconds(rows int) float64 {
+func (s *Steps) seconds(rows int) float64 { return s.read(s.took, rows) }
+
+// hoped is less than seconds for numbers of rows that are not known well: they
+// are worth a try.
+func (s *Steps) hoped(rows int) float64 { return s.read(s.hope, rows) }
+
+func (s *Steps) read(times []float64, rows int) float64 {
 	if rows <= 0 {
 		return 0
 	}
 	i, share := s.at(rows)
-	if i+1 == len(s.rows) {
-		return s.scale * s.shape[i] * (1 + share)
+	s.time(i)
+	switch {
+	case i+1 == len(s.rows):
+		return times[i] * (1 + share)
+	case share > 0:
+		s.time(i + 1)
+		return times[i] + share*(times[i+1]-times[i])
 	}
-	return s.scale * (s.shape[i] + share*(s.shape[i+1]-s.shape[i]))
+	return times[i]
 }
 
 // at returns the point at or before a number of rows, and where between it and
@@ -156,36 +286,41 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 	if rows <= 0 || took <= 0 {
 		return
 	}
-	e := math.Log(took.Seconds() / s.seconds(rows))
-	rate := scaleRate
-	if s.seen < settled {
-		// The first passes are all that is known of the scale.
-		s.seen++
-		rate = max(rate, 1/float64(s.seen))
-		s.miss = max(s.miss, 0.2)
-	} else {
-		edge := 3*s.miss + 0.02
-		s.miss += 0.05 * (min(math.Abs(e), 2*edge) - s.miss)
-		e = min(max(e, -edge), edge)
+	point, share := s.at(rows)
+	expected := s.base[point]
+	if point+1 == len(s.rows) {
+		expected += math.Log(1 + share)
+	} else if share > 0 {
+		expected += share * (s.base[point+1] - s.base[point])
+		if share > 0.5 {
+			point++
+		}
 	}
-	s.scale *= math.Exp(rate * e)
-	apart := float64(rows) - s.usual
-	s.usual += scaleRate * apart
-	s.bend(rows, shapeRate*min(math.Abs(apart), 1)*e)
-}
+	s.covariance(point)
+	variance := s.of(s.with, point)
+	e := math.Log(took.Seconds()) - expected - s.of(s.off, point)
+	noise := 1.5 * s.miss * s.miss
+	edge := 3 * math.Sqrt(variance+noise)
+	s.miss = max(s.miss+0.05*(min(math.Abs(e), 2*edge)-s.miss), leastMiss)
+	e = min(max(e, -edge), edge)
 
-// bend moves the points beside a number of rows by a share of their time's
-// logarithm, and others where the times would fall.
-func (s *Steps) bend(rows int, by float64) {
-	i, share := s.at(rows)
-	s.shape[i] *= math.Exp(by * (1 - min(share, 1)))
-	if i+1 < len(s.rows) {
-		s.shape[i+1] *= math.Exp(by * share)
+	if own := s.knots + point; !slices.Contains(s.active, own) {
+		s.active = append(s.active, own)
 	}
-	for j := i - 1; j >= 0; j-- {
-		s.shape[j] = min(s.shape[j], s.shape[j+1])
+	n, all := len(s.off), variance+noise
+	for _, i := range s.active {
+		gain := s.with[i] / all
+		s.off[i] += gain * e
+		row := s.cov[i*n:][:n]
+		for _, j := range s.active {
+			row[j] -= gain * s.with[j]
+		}
 	}
-	for j := i + 1; j < len(s.rows); j++ {
-		s.shape[j] = max(s.shape[j], s.shape[j-1])
+	for i := range s.knots {
+		row := s.cov[i*n:]
+		for j := range s.knots {
+			row[j] += forget*(s.before[i*s.knots+j]-row[j]) + wander + wanderNoise*noise
+		}
 	}
+	s.saw(point)
 }

@@ -10,7 +10,7 @@ const (
 	cellPrior  = 8.0 // tokens that what is known of all depths counts as
 	poolPrior  = 4.0 // that the drafter's own estimate counts as
 	levelPrior = 4.0 // that the level above counts as
-	cellMost   = 100 // tokens that are remembered of a cell
+	cellMost   = 100 // tokens that are remembered of a cell, for each sequence that decodes
 	poolMost   = 200
 	unknown    = 0.6 // acceptance of a drafter that nothing is known of
 )
@@ -26,6 +26,7 @@ type survival struct {
 	pool    [maxRank][buckets]cell
 	levels  [maxDepth]cell    // that a path goes on to a depth, of all drafts
 	width   [maxDepth]float64 // rows of a level that is verified
+	memory  float64           // sequences that decode
 	heat    calibration
 	signed  surprise              // of first tokens, by what the cells expect
 	first   surprise              // by what the first level does
@@ -101,14 +102,14 @@ func (s *survival) estimate(g sign, depth, rank int) float64 {
 }
 
 // learn takes in whether a node was accepted whose parent was.
-func (s *survival) learn(g sign, depth, rank int, accepted bool) {
+func (s *survival) learn(g sign, depth, rank int, accepted bool, weight float64) {
 	rank = min(rank, maxRank-1)
 	y := 0.0
 	if accepted {
 		y = 1
 	}
-	s.pool[rank][g.bucket].add(y, 1, poolMost)
-	s.cells[min(depth, maxDepth)-1][rank][g.bucket].add(y, 1, cellMost)
+	s.pool[rank][g.bucket].add(y, weight, s.memory*poolMost)
+	s.cells[min(depth, maxDepth)-1][rank][g.bucket].add(y, weight, s.memory*cellMost)
 }
 
 // averages sets dst to the probability of each depth, from 1 at [0], that a
@@ -167,17 +168,24 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 		return
 	}
 	s, k := c.arms[p.Arm].of(p.Temperature), p.Request.of(p.Arm, len(c.arms))
-	k.seen = c.step
+	k.seen, s.memory = c.step, float64(max(c.now.plain, 1))
 	expected := s.expect(p.Draft, &c.nodes, path)
-	for depth, e := range expected {
-		p := min(max(e, 0.005), 0.995)
-		if probe && depth == 0 {
-			s.check(p, len(path) > 0)
-			k.check(p, len(path) > 0)
+	weight := 1.0
+	if alone := c.arms[p.Arm].asked == 1; probe && (alone || c.probing.single) {
+		e := min(max(expected[0], 0.005), 0.995)
+		s.check(e, len(path) > 0)
+		k.check(e, len(path) > 0)
+		if alone {
+			weight = s.memory // it stands for all that do not draft
 		}
-		k.observe(p, depth < len(path))
 	}
-	s.take(p.Draft, &c.nodes, path)
+	for i := range p.Draft.Len() {
+		depth, rank := int(c.nodes.depths[i]), int(c.nodes.ranks[i])
+		if tests, accepted := observed(p.Draft, i, depth, path); tests && rank == 0 {
+			k.observe(tested{s.sign(p.Draft, i, depth, 0), depth, accepted})
+		}
+	}
+	s.take(p.Draft, &c.nodes, path, weight)
 	if p.Draft.Parents == nil && len(p.Draft.Confidence) > 0 {
 		s.heat.add(p.Draft.Confidence, len(path))
 	}
@@ -210,13 +218,13 @@ func (s *survival) expect(d *spec.Draft, at *places, path []int32) []float64 {
 }
 
 // take learns from what was tested.
-func (s *survival) take(d *spec.Draft, at *places, path []int32) {
+func (s *survival) take(d *spec.Draft, at *places, path []int32, weight float64) {
 	var width [maxDepth]float64
 	for i := range d.Len() {
 		depth, rank := int(at.depths[i]), int(at.ranks[i])
 		tested, accepted := observed(d, i, depth, path)
 		if tested {
-			s.learn(s.sign(d, i, depth, rank), depth, rank, accepted)
+			s.learn(s.sign(d, i, depth, rank), depth, rank, accepted, weight)
 		}
 		if depth <= maxDepth {
 			width[depth-1]++
@@ -228,9 +236,9 @@ func (s *survival) take(d *spec.Draft, at *places, path []int32) {
 		}
 		s.width[i] += 0.1 * (w - s.width[i])
 		if i < len(path) {
-			s.levels[i].add(1, 1, cellMost)
+			s.levels[i].add(1, weight, s.memory*cellMost)
 		} else if i == len(path) {
-			s.levels[i].add(0, 1, cellMost)
+			s.levels[i].add(0, weight, s.memory*cellMost)
 		}
 	}
 }
@@ -272,6 +280,6 @@ func (s *survival) impute(d *spec.Draft, depths []int32, estimates []float64, ke
 	}
 	for depth := int(deepest) + 1; depth <= maxDepth && reached[depth] > 0; depth++ {
 		before := min(reached[depth-1], 1)
-		s.levels[depth-1].add(min(reached[depth]/before, 1), before, cellMost)
+		s.levels[depth-1].add(min(reached[depth]/before, 1), before, s.memory*cellMost)
 	}
 }
