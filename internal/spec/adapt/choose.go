@@ -93,14 +93,19 @@ func (c *Controller) best(asks []Ask) {
 // requests are from it (a step of expectation maximisation).
 func (c *Controller) fit(asks []Ask) {
 	for i := range c.arms {
+		a := &c.arms[i]
 		squares, n := anyShift*anyShifts, anyShifts
 		for r := range asks {
-			if q := asks[r].Request.of(i, len(c.arms)); len(q.tested) > 0 {
-				squares += q.fit(c.arms[i].of(asks[r].Temperature), c.arms[i].shifts)
+			q := asks[r].Request.of(i, len(c.arms))
+			square := q.fit(a.of(asks[r].Temperature), a.shifts)
+			if len(q.tested) > 0 {
+				squares += square
 				n++
 			}
 		}
-		c.arms[i].shifts += shiftRate * (squares/float64(n) - c.arms[i].shifts)
+		if n > anyShifts {
+			a.shifts += shiftRate * (squares/float64(n) - a.shifts)
+		}
 	}
 }
 

@@ -217,7 +217,9 @@ func (c *Controller) seconds(rows int) float64 {
 	if prompt == 0 {
 		return s.hoped(rows)
 	}
-	return s.hoped(plain) + s.hoped(rows+prompt) - s.hoped(plain+prompt)
+	// What these rows take is not learned from such steps, and so nothing to be
+	// hoped for.
+	return s.hoped(plain) + max(s.seconds(rows+prompt)-s.seconds(plain+prompt), 0)
 }
 
 // most is the depth that an arm may draft for an ask.

@@ -25,6 +25,7 @@ const (
 	// leastCost of what a probe takes counts, however likely it is to pay: an arm
 	// that is nearly worth it is probed often, and one that is not seldom.
 	leastCost = 0.125
+	mostLost  = 4 // plain steps
 )
 
 // net is what a probe costs with passes of that time.
@@ -49,9 +50,10 @@ func (c *Controller) explore(best, other *plan) bool {
 }
 
 // lost is what a plan that was tried has cost: its time, without that of prompt
-// rows, is compared to what its tokens would have taken.
+// rows, is compared to what its tokens would have taken. A machine that stood
+// still for a while is not the plan's.
 func (p *probing) lost(took, plain float64, tokens int) float64 {
-	return max(took-float64(tokens)/p.rate, leastCost*(took-plain))
+	return min(max(took-float64(tokens)/p.rate, leastCost*(took-plain), 0), mostLost*plain)
 }
 
 // settle closes the account of a step. decoding is its time without that of

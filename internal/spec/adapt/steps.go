@@ -33,7 +33,7 @@ type Steps struct {
 	// The state is what is off at each knot and then, of each point, its own.
 	off    []float64
 	cov    []float64 // [len(off)][len(off)]
-	before []float64 // that of the knots before anything was seen
+	before []float64 // that of the knots after a profile: what is forgotten goes back to it
 	knots  int
 	active []int     // of the state: knots, and the points that were seen: all others are apart
 	with   []float64 // covariance of off with what is off at the point that was seen last
@@ -121,17 +121,18 @@ func (s *Steps) points(rows []int, profile []float64) (own []float64) {
 	last := len(rows) - 1
 	for r := 1; r <= max(rows[last], dense); r++ {
 		k, found := slices.BinarySearch(rows, r)
-		share, seconds, variance := 0.0, profile[min(k, last)], ownVariance
+		share, seconds, variance := 0.0, profile[min(k, last)], tileVariance
 		switch {
 		case found:
+			variance = ownVariance
 		case r > dense:
 			continue
 		case k > last:
-			k, seconds, variance = last, profile[last]*float64(r)/float64(rows[last]), tileVariance
+			k, seconds = last, profile[last]*float64(r)/float64(rows[last])
 		case k > 0:
 			k--
 			share = float64(r-rows[k]) / float64(rows[k+1]-rows[k])
-			seconds, variance = profile[k]+share*(profile[k+1]-profile[k]), tileVariance
+			seconds = profile[k] + share*(profile[k+1]-profile[k])
 		}
 		s.rows, s.base = append(s.rows, r), append(s.base, math.Log(seconds))
 		s.knot, s.share = append(s.knot, k), append(s.share, share)
@@ -236,7 +237,9 @@ func (s *Steps) unmeasured(share float64) *Steps {
 	return &c
 }
 
-// Time returns how long a step of that many rows takes; none takes none.
+// Time returns how long a step of that many rows takes; none takes none. Like all
+// methods it is for one goroutine at a time: times are computed as they are asked
+// for.
 func (s *Steps) Time(rows int) time.Duration {
 	return time.Duration(s.seconds(rows) * float64(time.Second))
 }
@@ -265,15 +268,14 @@ func (s *Steps) read(times []float64, rows int) float64 {
 
 // at returns the point at or before a number of rows, and where between it and
 // the next one, from 0 to 1, that number is. Beyond the last point time is
-// proportional to rows, and the share is what is added to it; before the first
-// it is that of the first.
+// proportional to rows, and the share is what is added to it.
 func (s *Steps) at(rows int) (i int, share float64) {
 	if rows >= len(s.index) {
 		last := s.rows[len(s.rows)-1]
 		return len(s.rows) - 1, float64(rows-last) / float64(last)
 	}
 	i = int(s.index[rows])
-	if rows <= s.rows[i] {
+	if rows == s.rows[i] {
 		return i, 0
 	}
 	return i, float64(rows-s.rows[i]) / float64(s.rows[i+1]-s.rows[i])
@@ -281,16 +283,15 @@ func (s *Steps) at(rows int) (i int, share float64) {
 
 // Observe learns from a step. A time far from what was expected counts as one
 // at the edge of what is usual: a machine that does something else for a moment
-// says little. If it goes on, the edge moves out.
+// says little. If it goes on, the edge moves out. Beyond the last point the table
+// is a guess, and what is wrong with it says nothing of the points.
 func (s *Steps) Observe(rows int, took time.Duration) {
-	if rows <= 0 || took <= 0 {
+	if rows <= 0 || took <= 0 || rows > s.rows[len(s.rows)-1] {
 		return
 	}
 	point, share := s.at(rows)
 	expected := s.base[point]
-	if point+1 == len(s.rows) {
-		expected += math.Log(1 + share)
-	} else if share > 0 {
+	if share > 0 {
 		expected += share * (s.base[point+1] - s.base[point])
 		if share > 0.5 {
 			point++
@@ -301,7 +302,9 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 	e := math.Log(took.Seconds()) - expected - s.of(s.off, point)
 	noise := 1.5 * s.miss * s.miss
 	edge := 3 * math.Sqrt(variance+noise)
-	s.miss = max(s.miss+0.05*(min(math.Abs(e), 2*edge)-s.miss), leastMiss)
+	// What an error says of the noise is the noise's share of it.
+	size := min(math.Abs(e), 2*edge) * math.Sqrt(noise/(variance+noise))
+	s.miss = max(s.miss+0.05*(size-s.miss), leastMiss)
 	e = min(max(e, -edge), edge)
 
 	if own := s.knots + point; !slices.Contains(s.active, own) {
@@ -316,6 +319,7 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 			row[j] -= gain * s.with[j]
 		}
 	}
+	// What is a number's own is its tiles', which stay: knots alone forget.
 	for i := range s.knots {
 		row := s.cov[i*n:]
 		for j := range s.knots {

@@ -176,7 +176,8 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 		s.check(e, len(path) > 0)
 		k.check(e, len(path) > 0)
 		if alone {
-			weight = s.memory // it stands for all that do not draft
+			// It stands for all that do not draft, else what they taught would stay.
+			weight = min(max(s.levels[0].tried/cellMost, 1), s.memory)
 		}
 	}
 	for i := range p.Draft.Len() {
