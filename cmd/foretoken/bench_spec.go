@@ -130,10 +130,10 @@ func (c *benchSpecCmd) measured(ctx context.Context) (o spec.Options, err error)
 	if !(c.Temperature >= 0 && c.Temperature <= 100) {
 		return o, usagef("--temperature %v: expected 0 to 100", c.Temperature)
 	}
-	if o.Methods, err = c.methods(ctx); err != nil {
+	if o.Sets, err = promptSets(c.Prompts); err != nil {
 		return o, err
 	}
-	if o.Sets, err = promptSets(c.Prompts); err != nil {
+	if o.Methods, err = c.methods(ctx); err != nil {
 		return o, err
 	}
 	if err := o.Check(); err != nil {
@@ -158,9 +158,6 @@ func (c *benchSpecCmd) methods(ctx context.Context) (list []spec.Method, err err
 	if c.SimulateDraftCost != 0 {
 		return nil, usagef("--simulate-draft-cost goes with --simulate-acceptance")
 	}
-	if err := fetchDraft(ctx, &said); err != nil {
-		return nil, err
-	}
 	names := c.Methods
 	switch {
 	case len(names) > 0:
@@ -173,6 +170,11 @@ func (c *benchSpecCmd) methods(ctx context.Context) (list []spec.Method, err err
 		if !slices.Contains(engine.SpeculationMethods, name) {
 			return nil, usagef("--methods %.40q: expected %s", name, strings.Join(engine.SpeculationMethods, ", "))
 		}
+	}
+	if err := fetchDraft(ctx, &said); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
 		s := said
 		s.Method = name
 		if name != "draft_model" && name != "auto" {
@@ -184,11 +186,12 @@ func (c *benchSpecCmd) methods(ctx context.Context) (list []spec.Method, err err
 }
 
 // simulated is an acceptance for as many positions as are drafted: the last one
-// holds for those behind it, as in plan spec.
+// holds for those behind it, as in plan spec. More than most is refused anyway.
 func simulated(acceptance []float64, fixed []int) []float64 {
+	const most = 1 << 10
 	out := slices.Clone(acceptance)
 	for _, n := range fixed {
-		for len(out) < n {
+		for len(out) < min(n, most) {
 			out = append(out, acceptance[len(acceptance)-1])
 		}
 	}

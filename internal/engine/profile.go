@@ -8,9 +8,10 @@ import (
 	"github.com/foretoken/foretoken/internal/spec/adapt"
 )
 
-// profileTime bounds what the profile takes. Of a model whose steps are long,
-// numbers of rows that there is no time for are taken to lie between those that
-// were measured, and steps show more as the engine runs.
+// profileTime bounds what the profile takes once the weights are in memory. Of a
+// model whose steps are long, numbers of rows that there is no time for are taken
+// to lie between those that were measured, or to be in proportion to the last, and
+// steps show more as the engine runs.
 const profileTime = 5 * time.Second
 
 // profileRows bounds the rows of a step in the profile: logits of all rows are
@@ -42,10 +43,10 @@ func (e *Engine) profile() (*adapt.Steps, error) {
 		e.runner.Logits(rows[:n])
 		return time.Since(start), nil
 	}
-	begin := time.Now()
 	if _, err := run(min(8, len(tokens))); err != nil { // that pages the weights in
 		return nil, err
 	}
+	begin := time.Now()
 	least := make([]time.Duration, len(grid)) // 0: not measured
 	for _, i := range profileOrder(grid) {
 		if time.Since(begin) > profileTime && (least[i] > 0 || !coarse(grid[i])) {

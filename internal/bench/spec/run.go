@@ -140,6 +140,9 @@ func answer(ctx context.Context, e *engine.Engine, requests []engine.Request, co
 		})
 	}
 	workers.Wait()
+	if w := &r.window; failed == nil && w.begun < w.requests {
+		failed = fmt.Errorf("only %d requests of %d had an answer that begins: expected %d at least", w.begun, len(requests), w.requests)
+	}
 	return r, failed
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/foretoken/foretoken/internal/engine"
+	"github.com/foretoken/foretoken/internal/sample"
 	"github.com/foretoken/foretoken/internal/testmodel"
 )
 
@@ -191,5 +192,21 @@ func TestRunErrors(t *testing.T) {
 	o.Progress = func(int, int) { cancel() }
 	if _, err := Run(ctx, o); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("error %v, want that it was interrupted", err)
+	}
+}
+
+// Answers of which none begins have no speed.
+func TestAnswersThatDoNotBegin(t *testing.T) {
+	var opened []engine.Speculation
+	e, err := tiny(t, &opened)(context.Background(), engine.Speculation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	r := engine.Request{Prompt: []int32{1, 2, 3}, Params: sample.Default()}
+	r.Params.MaxTokens = 2
+	const want = "only 1 requests of 1 had an answer that begins: expected 2 at least"
+	if _, err := answer(context.Background(), e, []engine.Request{r}, 2); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }

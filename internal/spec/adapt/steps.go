@@ -21,7 +21,7 @@ import (
 type Steps struct {
 	rows  []int     // points, rising: every number of rows where few are, then those of the profile
 	index []uint16  // of a number of rows up to the last: the point at or before it
-	base  []float64 // of each point: logarithm of its seconds by the profile
+	base  []float64 // of each point: its seconds by the profile
 	knot  []int     // the profile's number of rows at or before it
 	share []float64 // and how far from there to the next one it is, from 0 to 1
 	took  []float64 // seconds; see time
@@ -30,13 +30,15 @@ type Steps struct {
 	seen  uint64    // steps, and one
 	last  int       // point that was seen last
 
-	// The state is what is off at each knot and then, of each point, its own.
+	// The state is what is off at each knot and then, of each point that was seen,
+	// its own. The own of all others is apart from the rest.
 	off    []float64
-	cov    []float64 // [len(off)][len(off)]
-	before []float64 // that of the knots after a profile: what is forgotten goes back to it
+	cov    [][]float64 // of the state
+	before []float64   // that of the knots after a profile: what is forgotten goes back to it
 	knots  int
-	active []int     // of the state: knots, and the points that were seen: all others are apart
-	with   []float64 // covariance of off with what is off at the point that was seen last
+	place  []int     // of each point's own in the state; 0: it was not seen
+	own    []float64 // variance of each point's own before it is
+	with   []float64 // covariance of the state with what is off at the point that was seen last
 	miss   float64   // mean size of the error of a prediction's logarithm
 }
 
@@ -96,28 +98,41 @@ func NewSteps(rows []int, took []time.Duration) (*Steps, error) {
 	}
 	level(profile)
 	s := &Steps{knots: len(rows), miss: 0.05}
-	own := s.points(rows, profile)
-	n := s.knots + len(s.rows)
-	s.off, s.with, s.cov = make([]float64, n), make([]float64, n), make([]float64, n*n)
-	for i, a := range rows {
-		s.active = append(s.active, i)
-		for j, b := range rows {
+	s.points(rows, profile)
+	for _, a := range rows {
+		row := make([]float64, 0, 2*s.knots)
+		for _, b := range rows {
 			apart := math.Abs(math.Log(float64(a) / float64(b)))
-			s.cov[i*n+j] = commonVariance + likeVariance*math.Exp(-apart/like)
-			s.before = append(s.before, s.cov[i*n+j])
+			row = append(row, commonVariance+likeVariance*math.Exp(-apart/like))
 		}
+		s.before = append(s.before, row...)
+		s.cov = append(s.cov, row)
 	}
-	for i, v := range own {
-		s.cov[(s.knots+i)*(n+1)] = v
-	}
+	s.off, s.with = make([]float64, s.knots), make([]float64, s.knots)
+	s.place = make([]int, len(s.rows))
 	s.took, s.hope, s.fresh = make([]float64, len(s.rows)), make([]float64, len(s.rows)), make([]uint64, len(s.rows))
+	s.join(0)
 	s.saw(0)
 	return s, nil
 }
 
-// points sets the points, by the seconds of a profile, and returns the variance
-// of what is each one's own.
-func (s *Steps) points(rows []int, profile []float64) (own []float64) {
+// join takes a point's own into the state.
+func (s *Steps) join(point int) {
+	if s.place[point] > 0 {
+		return
+	}
+	s.place[point] = len(s.off)
+	s.off, s.with = append(s.off, 0), append(s.with, 0)
+	for i := range s.cov {
+		s.cov[i] = append(s.cov[i], 0)
+	}
+	row := make([]float64, len(s.off), 2*len(s.off))
+	row[len(row)-1] = s.own[point]
+	s.cov = append(s.cov, row)
+}
+
+// points sets the points, by the seconds of a profile.
+func (s *Steps) points(rows []int, profile []float64) {
 	last := len(rows) - 1
 	for r := 1; r <= max(rows[last], dense); r++ {
 		k, found := slices.BinarySearch(rows, r)
@@ -134,9 +149,9 @@ func (s *Steps) points(rows []int, profile []float64) (own []float64) {
 			share = float64(r-rows[k]) / float64(rows[k+1]-rows[k])
 			seconds = profile[k] + share*(profile[k+1]-profile[k])
 		}
-		s.rows, s.base = append(s.rows, r), append(s.base, math.Log(seconds))
+		s.rows, s.base = append(s.rows, r), append(s.base, seconds)
 		s.knot, s.share = append(s.knot, k), append(s.share, share)
-		own = append(own, variance)
+		s.own = append(s.own, variance)
 	}
 	for r := range s.rows[len(s.rows)-1] + 1 {
 		at, found := slices.BinarySearch(s.rows, r)
@@ -145,44 +160,41 @@ func (s *Steps) points(rows []int, profile []float64) (own []float64) {
 		}
 		s.index = append(s.index, uint16(at))
 	}
-	return own
 }
 
-// of reads what is off at a point, or the covariance with it, from the state's
-// or a row of its covariance's.
+// of reads what is off at a point, or its covariance with something, from the
+// state's.
 func (s *Steps) of(x []float64, point int) float64 {
 	k, b := s.knot[point], s.share[point]
-	y := x[k] + x[s.knots+point]
+	y := x[k]
 	if b > 0 {
 		y += b * (x[k+1] - x[k])
+	}
+	if at := s.place[point]; at > 0 {
+		y += x[at]
 	}
 	return y
 }
 
-// covariance sets s.with to that of the state with what is off at a point.
-func (s *Steps) covariance(point int) {
-	n, k, b, own := len(s.off), s.knot[point], s.share[point], s.knots+point
-	clear(s.with)
-	for _, j := range s.active {
-		s.with[j] = s.cov[k*n+j] + s.cov[own*n+j]
-		if b > 0 {
-			s.with[j] += b * (s.cov[(k+1)*n+j] - s.cov[k*n+j])
-		}
-	}
-	if !slices.Contains(s.active, own) {
-		s.with[own] = s.cov[own*n+own]
-	}
-}
-
 // variance returns that of what is off at a point.
 func (s *Steps) variance(point int) float64 {
-	n, k, b, own := len(s.off), s.knot[point], s.share[point], s.knots+point
-	a, here, mine := 1-b, s.cov[k*n:], s.cov[own*n:]
-	v := a*a*here[k] + 2*a*mine[k] + mine[own]
+	k, b := s.knot[point], s.share[point]
+	v := s.of(s.cov[k], point)
 	if b > 0 {
-		v += 2*a*b*here[k+1] + b*b*s.cov[(k+1)*n+k+1] + 2*b*mine[k+1]
+		v += b * (s.of(s.cov[k+1], point) - v)
 	}
-	return v
+	if at := s.place[point]; at > 0 {
+		return v + s.of(s.cov[at], point)
+	}
+	return v + s.own[point]
+}
+
+// covariance sets s.with to that of the state with what is off at a point that
+// has joined it.
+func (s *Steps) covariance(point int) {
+	for i, row := range s.cov {
+		s.with[i] = s.of(row, point)
+	}
 }
 
 // time computes the times of a point, if they are not those of what was seen
@@ -192,7 +204,7 @@ func (s *Steps) time(point int) {
 		return
 	}
 	s.fresh[point] = s.seen
-	t := math.Exp(s.base[point] + s.of(s.off, point))
+	t := s.base[point] * math.Exp(s.of(s.off, point))
 	apart := s.variance(point) + s.of(s.with, s.last) - 2*s.of(s.with, point)
 	s.took[point], s.hope[point] = t, t*math.Exp(-hope*math.Sqrt(max(apart, 0)))
 }
@@ -224,12 +236,15 @@ func (s *Steps) unmeasured(share float64) *Steps {
 	c := *s
 	c.base = slices.Clone(s.base)
 	for i := range c.base {
-		c.base[i] += math.Log(share)
+		c.base[i] *= share
 	}
-	c.off, c.cov, c.active = slices.Clone(s.off), slices.Clone(s.cov), slices.Clone(s.active)
-	for i := range c.knots {
-		for j := range c.knots {
-			c.cov[i*len(c.off)+j] += anyVariance
+	c.off, c.cov, c.place = slices.Clone(s.off), slices.Clone(s.cov), slices.Clone(s.place)
+	for i, row := range s.cov {
+		c.cov[i] = slices.Clone(row)
+		if i < c.knots {
+			for j := range c.knots {
+				c.cov[i][j] += anyVariance
+			}
 		}
 	}
 	c.took, c.hope, c.fresh, c.with = slices.Clone(s.took), slices.Clone(s.hope), slices.Clone(s.fresh), slices.Clone(s.with)
@@ -297,9 +312,10 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 			point++
 		}
 	}
+	s.join(point)
 	s.covariance(point)
 	variance := s.of(s.with, point)
-	e := math.Log(took.Seconds()) - expected - s.of(s.off, point)
+	e := math.Log(took.Seconds()/expected) - s.of(s.off, point)
 	noise := 1.5 * s.miss * s.miss
 	edge := 3 * math.Sqrt(variance+noise)
 	// What an error says of the noise is the noise's share of it.
@@ -307,23 +323,19 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 	s.miss = max(s.miss+0.05*(size-s.miss), leastMiss)
 	e = min(max(e, -edge), edge)
 
-	if own := s.knots + point; !slices.Contains(s.active, own) {
-		s.active = append(s.active, own)
-	}
-	n, all := len(s.off), variance+noise
-	for _, i := range s.active {
+	all := variance + noise
+	for i, row := range s.cov {
 		gain := s.with[i] / all
 		s.off[i] += gain * e
-		row := s.cov[i*n:][:n]
-		for _, j := range s.active {
-			row[j] -= gain * s.with[j]
+		for j, w := range s.with {
+			row[j] -= gain * w
 		}
 	}
 	// What is a number's own is its tiles', which stay: knots alone forget.
-	for i := range s.knots {
-		row := s.cov[i*n:]
+	for i, row := range s.cov[:s.knots] {
+		before := s.before[i*s.knots:]
 		for j := range s.knots {
-			row[j] += forget*(s.before[i*s.knots+j]-row[j]) + wander + wanderNoise*noise
+			row[j] += forget*(before[j]-row[j]) + wander + wanderNoise*noise
 		}
 	}
 	s.saw(point)
