@@ -130,9 +130,7 @@ func (c *Controller) Admit(p []Proposal, plain, prompt int) {
 		d, keep := p[i].Draft, c.admission.Keep(i)
 		if a := &c.arms[p[i].Arm]; !a.Free {
 			c.nodes.of(d)
-			v := a.of(p[i].Temperature)
-			v.memory = float64(c.now.plain)
-			v.impute(d, c.nodes.depths, c.estimate[at:at+len(keep)], keep)
+			c.learned(p[i].Arm, p[i].Temperature).impute(d, c.nodes.depths, c.estimate[at:at+len(keep)], keep)
 		}
 		at += len(keep)
 		d.Keep(keep)

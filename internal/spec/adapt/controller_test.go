@@ -138,6 +138,30 @@ func TestAdmitBesidePrompts(t *testing.T) {
 	}
 }
 
+// Steps with prompt rows teach nothing of what they take, so nothing is hoped of
+// them: a drafted row is never cheaper than none.
+func TestNothingIsHopedBesidePrompts(t *testing.T) {
+	steps := profiled(t, []int{1, 96, 128}, 10*ms, 400*ms, 600*ms)
+	for range 100 {
+		steps.Observe(1, 10*ms)
+	}
+	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
+	c.now = prospect{plain: 1, prompt: 95}
+	if got, want := c.seconds(2)-c.seconds(1), steps.seconds(97)-steps.seconds(96); math.Abs(got-want) > 1e-9 || got <= 0 {
+		t.Errorf("a drafted row beside 95 prompt rows is taken to need %.5f s, expected %.5f", got, want)
+	}
+}
+
+// A machine that stands still while a plan is tried is not the plan's.
+func TestStallsAreNotBooked(t *testing.T) {
+	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: profiled(t, []int{1, 3}, 10*ms, 20*ms)})
+	c.probing = probing{on: true, rate: 100}
+	c.Stepped(Step{Rows: 3, Sequences: 1, Tokens: 1, Took: 10 * time.Second, Arm: -1})
+	if got := c.probing.credit; got < -0.05 {
+		t.Errorf("the account has %.3f s after a stall of 10 s, expected four plain steps less at most", got)
+	}
+}
+
 // What a probe takes beside prompt rows is booked, and a step that decodes
 // nothing changes no account.
 func TestProbesBesidePromptsAreBooked(t *testing.T) {

@@ -158,6 +158,13 @@ func (c *Controller) estimates(dst []float64, p *Proposal) []float64 {
 	return dst
 }
 
+// learned is what an arm's drafts of this step are added to.
+func (c *Controller) learned(arm int, temperature float32) *survival {
+	s := c.arms[arm].of(temperature)
+	s.memory = float64(max(c.now.plain, 1))
+	return s
+}
+
 // Verified learns what was accepted of the trimmed draft: path are its nodes,
 // from the anchor's child on.
 func (c *Controller) Verified(p Proposal, path []int32) {
@@ -167,12 +174,11 @@ func (c *Controller) Verified(p Proposal, path []int32) {
 	if p.Draft.Len() == 0 {
 		return
 	}
-	s, k := c.arms[p.Arm].of(p.Temperature), p.Request.of(p.Arm, len(c.arms))
-	k.seen, s.memory = c.step, float64(max(c.now.plain, 1))
-	expected := s.expect(p.Draft, &c.nodes, path)
+	s, k := c.learned(p.Arm, p.Temperature), p.Request.of(p.Arm, len(c.arms))
+	k.seen = c.step
 	weight := 1.0
 	if alone := c.arms[p.Arm].asked == 1; probe && (alone || c.probing.single) {
-		e := min(max(expected[0], 0.005), 0.995)
+		e := min(max(s.begins(p.Draft, &c.nodes), 0.005), 0.995)
 		s.check(e, len(path) > 0)
 		k.check(e, len(path) > 0)
 		if alone {
@@ -201,21 +207,15 @@ func observed(d *spec.Draft, node, depth int, path []int32) (tested, accepted bo
 	return true, depth <= len(path) && int(path[depth-1]) == node
 }
 
-// expect returns the probability, by what was learned so far, of each depth that
-// was tested, from 1 at [0]; valid until the next call.
-func (s *survival) expect(d *spec.Draft, at *places, path []int32) []float64 {
-	expected := s.reached[:0]
+// begins is the probability, by what was learned so far, that one of a draft's
+// first tokens is accepted.
+func (s *survival) begins(d *spec.Draft, at *places) (sum float64) {
 	for i := range d.Len() {
-		depth, rank := int(at.depths[i]), int(at.ranks[i])
-		if tested, _ := observed(d, i, depth, path); !tested || depth > maxDepth {
-			continue
+		if rank := int(at.ranks[i]); at.depths[i] == 1 {
+			sum += s.estimate(s.sign(d, i, 1, rank), 1, rank)
 		}
-		for len(expected) < depth {
-			expected = append(expected, 0)
-		}
-		expected[depth-1] += s.estimate(s.sign(d, i, depth, rank), depth, rank)
 	}
-	return expected
+	return sum
 }
 
 // take learns from what was tested.
