@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/foretoken/foretoken/internal/kvcache"
@@ -14,59 +16,134 @@ import (
 // steps show more as the engine runs.
 const profileTime = 5 * time.Second
 
+// profileEnough is the time within which what has been measured is measured again,
+// at most profileSweeps times: the machine may do something else meanwhile.
+const (
+	profileEnough = 2 * time.Second
+	profileSweeps = 8
+)
+
 // profileRows bounds the rows of a step in the profile: logits of all rows are
 // memory that is kept.
 const profileRows = 128
 
+// profileContext bounds the positions that rows of the profile read, where they
+// read a context.
+const profileContext = 1024
+
 // profile measures what a step takes by the number of its rows, with logits for
-// all of them, as in verification. The rows are a short prompt of one sequence:
-// products are most of a step, and the table learns as the engine runs.
+// all of them, as in verification. The rows are a short prompt of one sequence.
+// What reading contexts adds is measured apart, of two numbers of rows.
 func (e *Engine) profile() (*adapt.Steps, error) {
-	var table kvcache.Table
-	defer e.cache.Release(&table)
-	grid := adapt.Grid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))
-	if err := e.cache.Grow(&table, grid[len(grid)-1]); err != nil {
+	p := &profiler{e: e, grid: adapt.Grid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))}
+	defer e.cache.Release(&p.table)
+	most := p.grid[len(p.grid)-1]
+	context := min(profileContext, e.cache.Capacity()-contextRows, e.maxLen-contextRows)
+	if err := e.cache.Grow(&p.table, max(most, context+contextRows)); err != nil {
 		return nil, err
 	}
-	tokens, rows := make([]int32, grid[len(grid)-1]), make([]int, grid[len(grid)-1])
-	for i := range tokens {
-		tokens[i], rows[i] = int32(i*7919%e.Config().Vocab), i // spread, so that experts are
+	e.cache.Clear(&p.table)
+	for i := range most {
+		p.tokens = append(p.tokens, int32(i*7919%e.Config().Vocab)) // spread, so that experts are
+		p.rows = append(p.rows, i)
 	}
-	var step nn.Step
-	run := func(n int) (time.Duration, error) {
-		step.Reset()
-		step.Add(&table, 0, tokens[:n])
-		start := time.Now()
-		if err := e.runner.Run(&step, nil); err != nil {
-			return 0, err
+	if _, err := p.run(min(8, most), 0); err != nil { // that pages the weights in
+		return nil, err
+	}
+	least, err := p.times()
+	if err != nil {
+		return nil, err
+	}
+	measured, times := p.grid[:0:0], least[:0:0]
+	for i, took := range least {
+		if took > 0 {
+			measured, times = append(measured, p.grid[i]), append(times, took)
 		}
-		e.runner.Logits(rows[:n])
-		return time.Since(start), nil
 	}
-	if _, err := run(min(8, len(tokens))); err != nil { // that pages the weights in
-		return nil, err
+	steps, err := adapt.NewSteps(measured, times)
+	if err != nil || context <= 0 || most < contextRows {
+		return steps, err
 	}
+	steps.Attention, err = p.attention(steps, context)
+	return steps, err
+}
+
+// A profiler runs steps of one sequence.
+type profiler struct {
+	e      *Engine
+	grid   []int
+	table  kvcache.Table
+	tokens []int32
+	rows   []int
+	step   nn.Step
+}
+
+// times returns the least time that steps of each number of rows took; 0: there was
+// no time to measure it.
+func (p *profiler) times() ([]time.Duration, error) {
+	least := make([]time.Duration, len(p.grid))
 	begin := time.Now()
-	least := make([]time.Duration, len(grid)) // 0: not measured
-	for _, i := range profileOrder(grid) {
-		if time.Since(begin) > profileTime && (least[i] > 0 || !coarse(grid[i])) {
-			break
+	measure := func(i int, most time.Duration) (late bool, err error) {
+		if time.Since(begin) > most && (least[i] > 0 || !coarse(p.grid[i])) {
+			return true, nil
 		}
-		took, err := run(grid[i])
-		if err != nil {
-			return nil, err
-		}
+		took, err := p.run(p.grid[i], 0)
 		if least[i] == 0 || took < least[i] {
 			least[i] = took
 		}
+		return false, err
 	}
-	measured, times := grid[:0:0], least[:0:0]
-	for i, took := range least {
-		if took > 0 {
-			measured, times = append(measured, grid[i]), append(times, took)
+	for _, i := range profileOrder(p.grid) {
+		if late, err := measure(i, profileTime); late || err != nil {
+			return least, err
 		}
 	}
-	return adapt.NewSteps(measured, times)
+	for range profileSweeps {
+		for i := range p.grid {
+			if late, err := measure(i, profileEnough); late || err != nil {
+				return least, err
+			}
+		}
+	}
+	return least, nil
+}
+
+// run runs a step of n rows that follow so many positions, whatever is there.
+func (p *profiler) run(n, context int) (time.Duration, error) {
+	p.step.Reset()
+	p.step.Add(&p.table, context, p.tokens[:n])
+	start := time.Now()
+	if err := p.e.runner.Run(&p.step, nil); err != nil {
+		return 0, err
+	}
+	p.e.runner.Logits(p.rows[:n])
+	return time.Since(start), nil
+}
+
+// contextRows are the rows of the larger steps by which attention is measured.
+const contextRows = 8
+
+// attention measures what that many positions add to a step: to one of one row
+// what the sequence reads and what its row does with it, to one of more rows the
+// latter as often. Steps with a context and without are run in turns, and what one
+// is to the other is taken, so that it matters little what else the machine does.
+func (p *profiler) attention(steps *adapt.Steps, context int) (a adapt.Attention, err error) {
+	added := func(rows int) float64 {
+		var ratios []float64
+		for begin := time.Now(); len(ratios) < 3 || len(ratios) < 25 && time.Since(begin) < profileEnough/8; {
+			without, err1 := p.run(rows, 0)
+			with, err2 := p.run(rows, context)
+			if err = errors.Join(err, err1, err2); err != nil {
+				return 0
+			}
+			ratios = append(ratios, float64(with)/float64(without))
+		}
+		slices.Sort(ratios)
+		return max(ratios[len(ratios)/2]-1, 0) * float64(steps.Time(rows)) / float64(context)
+	}
+	one, more := added(1), added(contextRows)
+	row := max(more-one, 0) / (contextRows - 1)
+	return adapt.Attention{Sequence: time.Duration(max(one-row, 0)), Row: time.Duration(row)}, err
 }
 
 // coarse are the rows that are measured however long it takes: they say where

@@ -91,8 +91,8 @@ func (e *Engine) speculate(plan *sched.Plan) []*slot {
 			sp.propose(e, i, func(s *slot) int { return min(s.room, s.most, a.Depth) }, nil)
 		}
 	}
-	sp.choose(e, plain, plan.Shape.Prefill)
-	sp.ctl.Admit(sp.propositions(), plain, plan.Shape.Prefill)
+	sp.choose(e, adapt.Batch{Plain: plain, Prompt: plan.Shape.Prefill, Context: plan.Shape.DecodeContext})
+	sp.ctl.Admit(sp.propositions())
 	return sp.settle(e)
 }
 
@@ -170,7 +170,7 @@ func (sp *speculator) nodes(i, depth, room int) int {
 
 // choose decides which arm drafts for each slot, and has those draft that have
 // not yet.
-func (sp *speculator) choose(e *Engine, plain, prompt int) {
+func (sp *speculator) choose(e *Engine, beside adapt.Batch) {
 	sp.offers = sp.offers[:0]
 	for _, s := range sp.slots {
 		o := adapt.Ask{Request: &s.request, Temperature: s.Params.Temperature, Allowed: s.allowed, Depth: min(s.room, s.most), Nodes: s.room}
@@ -185,7 +185,7 @@ func (sp *speculator) choose(e *Engine, plain, prompt int) {
 		o.Offers = s.offers
 		sp.offers = append(sp.offers, o)
 	}
-	for i, choice := range sp.ctl.Choose(sp.offers, plain, prompt) {
+	for i, choice := range sp.ctl.Choose(sp.offers, beside) {
 		sp.slots[i].decision = choice
 	}
 	for k, a := range sp.arms {
@@ -263,7 +263,7 @@ func (sp *speculator) verified(p *planned, accepted []int32, tokens int) {
 
 // stepped tells the controller what a step took.
 func (sp *speculator) stepped(shape sched.Shape, rows, tokens int, took time.Duration) {
-	s := adapt.Step{Rows: rows, Prompt: shape.Prefill, Sequences: shape.Decode, Tokens: tokens, Took: took, Arm: -1}
+	s := adapt.Step{Rows: rows, Prompt: shape.Prefill, Sequences: shape.Decode, Context: shape.DecodeContext, Tokens: tokens, Took: took, Arm: -1}
 	if sp.passes > 0 {
 		s.Arm, s.Passes, s.Drafting = sp.costly, sp.passes, sp.drafting
 	}

@@ -155,6 +155,13 @@ func (p *Pool) Grow(t *Table, tokens int) error {
 	return nil
 }
 
+// Clear writes zeros to the pages of t, which are its own.
+func (p *Pool) Clear(t *Table) {
+	for _, page := range t.pages[t.shared:] {
+		clear(p.pages.at(page))
+	}
+}
+
 // provide sees to it that so many pages are free, or returns *ErrFull.
 func (p *Pool) provide(pages int) error {
 	short := pages - p.Free()

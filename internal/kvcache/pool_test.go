@@ -314,3 +314,28 @@ func TestPageSize(t *testing.T) {
 		}
 	}
 }
+
+// Clear writes zeros where a table writes, and nowhere else.
+func TestClear(t *testing.T) {
+	pool := newPool(t, plain, tensor.F32, 8*BlockSize)
+	var table, other Table
+	tables := []*Table{&table, &other}
+	view := pool.Views(&tables)[0][0]
+	for seq, x := range tables {
+		if err := pool.Grow(x, 2*BlockSize); err != nil {
+			t.Fatal(err)
+		}
+		for b := range 2 {
+			copy(view.Block(seq, b), bytes.Repeat([]byte{7}, len(view.Block(seq, b))))
+		}
+	}
+	pool.Clear(&table)
+	for seq, want := range []byte{0, 7} {
+		for b := range 2 {
+			block := view.Block(seq, b)
+			if !bytes.Equal(block, bytes.Repeat([]byte{want}, len(block))) {
+				t.Errorf("block %d of sequence %d is not %d throughout", b, seq, want)
+			}
+		}
+	}
+}

@@ -141,6 +141,31 @@ func TestAWrongProfileIsFoundOut(t *testing.T) {
 	}
 }
 
+// Plain decoding may become faster while every step drafts and none says so: it is
+// hoped for again, the longer it was not seen the more.
+func TestDecodingThatBecomesFasterIsFound(t *testing.T) {
+	sum, n := 0.0, 0.0
+	for _, now := range []float64{0.7, 0.75, 0.8, 0.85} {
+		for _, concurrency := range []int{4, 8, 12} {
+			w := newWorld(t, concurrency, func(rows int) float64 { return 0.01 + 0.001*float64(rows) }, lookup(always(0.8)))
+			w.noise = 0.03
+			w.c.Steps = w.profile()
+			w.run(300)
+			before, few := w.curve, float64(concurrency)
+			w.curve = func(rows int) float64 { // as before from three times as many rows on
+				return before(rows) * (now + (1-now)*min(max((float64(rows)-few)/(2*few), 0), 1))
+			}
+			_, fixed := w.bestFixed(200)
+			w.run(400)
+			sum += w.run(300) / fixed
+			n++
+		}
+	}
+	if mean := sum / n; mean < 0.97 {
+		t.Errorf("after 400 steps, to the best fixed number of tokens: %+.1f %% on average", 100*(mean-1))
+	}
+}
+
 // A drafter that is never right costs 2 % at most.
 func TestUselessDraftersCostLittle(t *testing.T) {
 	for name, curve := range curves {

@@ -80,18 +80,18 @@ func (c *Controller) reached(p *Proposal, depth int) (sum float64) {
 	return min(sum, 1)
 }
 
-// Admit trims the drafts of the batch to what pays. plain and prompt are those of
-// Choose; who asked then and has no proposal decodes plainly.
+// Admit trims the drafts of the batch to what pays. Who asked and has no proposal
+// decodes plainly.
 //
 // Where a token was drawn this is algorithm 1 with its break. Where none was,
 // tokens are the target's own whatever is cut (spec.Verifier.Match), or are tested
 // by coins that no cut knows, and the best of all prefixes of the order is
 // verified, so that a step of the cost curve that does not pay is no barrier.
 // With Async the number of tokens is that which was best two steps earlier.
-func (c *Controller) Admit(p []Proposal, plain, prompt int) {
+func (c *Controller) Admit(p []Proposal) {
 	c.estimate = c.estimate[:0]
-	plain = max(plain, c.now.plain-len(p))
-	c.now.plain, c.now.prompt = plain+len(p), prompt
+	plain := max(c.now.plain-len(p), 0)
+	c.now.plain = plain + len(p)
 	c.admission.Begin(plain)
 	for i := range p {
 		q := &p[i]
@@ -144,6 +144,7 @@ func (c *Controller) Stepped(s Step) {
 	if s.Sequences == 0 {
 		return
 	}
+	c.Steps.attend(s.Sequences, s.Context)
 	expected := c.Steps.seconds(s.Rows)
 	plain := c.Steps.seconds(s.Sequences)
 	tokens := c.now.tokens

@@ -73,6 +73,13 @@ func (a *Ask) offer(arm int) *spec.Draft {
 	return a.Offers[arm]
 }
 
+// A Batch is what a step has beside the asks.
+type Batch struct {
+	Plain   int   // sequences that decode without asking
+	Prompt  int   // rows of prompts
+	Context int64 // positions that all sequences which decode have, together
+}
+
 // A Choice is the arm that drafts for a sequence, at most that deep. Arm -1 is
 // none.
 type Choice struct{ Arm, Depth int }
@@ -90,6 +97,7 @@ type Step struct {
 	Rows      int           // of the target, drafts included
 	Prompt    int           // of them, that are of prompts
 	Sequences int           // that decoded, with drafts or without
+	Context   int64         // positions that they have, together
 	Tokens    int           // committed
 	Took      time.Duration // without drafting
 	Arm       int           // that made passes to draft; -1: none did
@@ -157,12 +165,12 @@ func New(cfg Config) *Controller {
 const priorCost = 0.1
 
 // Choose says which arm drafts for each ask, and how deep: what gives the most
-// tokens per second of the batch. plain is the number of sequences that decode
-// in the step without asking; prompt that of prompt rows beside them. The arms
-// that are not Free and are chosen are one and the same: a pass is for all.
-func (c *Controller) Choose(asks []Ask, plain, prompt int) []Choice {
+// tokens per second of the batch. The arms that are not Free and are chosen are one
+// and the same: a pass is for all.
+func (c *Controller) Choose(asks []Ask, beside Batch) []Choice {
 	c.step++
-	c.now = prospect{plain: plain + len(asks), prompt: prompt}
+	c.now = prospect{plain: beside.Plain + len(asks), prompt: beside.Prompt}
+	c.Steps.attend(c.now.plain, beside.Context)
 	c.choices = c.choices[:0]
 	for i := range c.arms {
 		c.arms[i].asked = 0

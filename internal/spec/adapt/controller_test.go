@@ -31,14 +31,14 @@ func TestFixed(t *testing.T) {
 		{Request: &r[4], Allowed: 4, Depth: 2, Nodes: 8}, // the model makes the passes of this step
 	}
 	want := []Choice{{0, 4}, {1, 5}, {-1, 0}, {1, 2}, {-1, 0}}
-	if diff := cmp.Diff(want, c.Choose(asks, 3, 0)); diff != "" {
+	if diff := cmp.Diff(want, c.Choose(asks, Batch{Plain: 3})); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)
 	}
 	p := []Proposal{{&r[0], 0, 0, chain(3)}, {&r[1], 1, 0, chain(5)}, {&r[3], 1, 0, chain(2)}}
 	if !c.More(1, 5, p) {
 		t.Error("a fixed number of passes ends early")
 	}
-	c.Admit(p, 5, 0)
+	c.Admit(p)
 	for i, n := range []int{3, 5, 2} {
 		if got := p[i].Draft.Len(); got != n {
 			t.Errorf("proposal %d has %d tokens left, expected %d", i, got, n)
@@ -58,9 +58,9 @@ func TestSpeedup(t *testing.T) {
 	}
 	q := new(Request)
 	for _, path := range [][]int32{{0, 1, 2}, {0}, {}} {
-		c.Choose([]Ask{{Request: q, Allowed: 2, Depth: 4, Nodes: 4}}, 0, 0)
+		c.Choose([]Ask{{Request: q, Allowed: 2, Depth: 4, Nodes: 4}}, Batch{})
 		p := []Proposal{{q, 1, 0, chain(3)}}
-		c.Admit(p, 0, 0)
+		c.Admit(p)
 		c.Verified(p[0], path)
 		c.Stepped(Step{Rows: 4, Sequences: 1, Tokens: len(path) + 1, Took: 10 * ms, Arm: 1, Passes: 3, Drafting: 6 * ms})
 	}
@@ -110,14 +110,14 @@ func TestAdmitCutsByPeaks(t *testing.T) {
 	d := chain(4)
 	d.Peak = []float64{0.97, 0.95, 0.2, 0.99}
 	q := new(Request)
-	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	c.Admit([]Proposal{{q, 0, 0, d}})
 	if d.Len() != 2 || len(d.Peak) != 2 {
 		t.Errorf("%d tokens are left, expected 2", d.Len())
 	}
 	d = chain(2)
 	d.Peak = []float64{0.1, 0.1}
 	q.must = true
-	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	c.Admit([]Proposal{{q, 0, 0, d}})
 	if d.Len() != 1 {
 		t.Errorf("%d tokens of a probe are left, expected 1", d.Len())
 	}
@@ -131,7 +131,8 @@ func TestAdmitBesidePrompts(t *testing.T) {
 		c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
 		d := chain(4)
 		d.Peak = []float64{0.97, 0.95, 0.2, 0.99}
-		c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, beside.prompt)
+		c.Choose(nil, Batch{Prompt: beside.prompt})
+		c.Admit([]Proposal{{new(Request), 0, 0, d}})
 		if d.Len() != beside.left {
 			t.Errorf("%d tokens are left beside %d prompt rows, expected %d", d.Len(), beside.prompt, beside.left)
 		}
@@ -207,10 +208,10 @@ func TestOthersOfTheStep(t *testing.T) {
 		for r := range requests {
 			a = append(a, Ask{Request: &requests[r], Allowed: 3, Depth: 1, Nodes: 1})
 		}
-		c.Choose(a, 0, 0)
+		c.Choose(a, Batch{})
 		d := chain(1)
 		d.Peak = []float64{0.9}
-		c.Admit([]Proposal{{&requests[0], 1, 0, d}}, 0, 0)
+		c.Admit([]Proposal{{&requests[0], 1, 0, d}})
 		return d.Len()
 	}
 	if got := []int{admit(1), admit(2)}; !slices.Equal(got, []int{1, 0}) {
@@ -227,7 +228,7 @@ func TestOthersOfTheStep(t *testing.T) {
 		p[r] = Proposal{&requests[r], 1, 0, offer}
 	}
 	asks[0].Allowed, p[0] = 1, Proposal{&requests[0], 0, 0, chain(1)}
-	for r, x := range c.Choose(asks, 0, 0) {
+	for r, x := range c.Choose(asks, Batch{}) {
 		if x.Arm != p[r].Arm || x.Depth < 2 {
 			t.Fatalf("request %d has choice %v", r, x)
 		}
@@ -266,7 +267,7 @@ func TestAStepOfTheCurveIsNoBarrierToChosenDrafts(t *testing.T) {
 				d.Q = append(d.Q, spec.Row{W: []float64{1}, Total: 1})
 			}
 		}
-		New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps}).Admit([]Proposal{{new(Request), 0, 1, d}}, 0, 0)
+		New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps}).Admit([]Proposal{{new(Request), 0, 1, d}})
 		if d.Len() != c.left {
 			t.Errorf("%s: %d tokens are left, expected %d", name, d.Len(), c.left)
 		}
@@ -280,7 +281,7 @@ func TestAsyncBudgetIsTwoStepsOld(t *testing.T) {
 	admit := func(peaks ...float64) int {
 		d := chain(len(peaks))
 		d.Peak = peaks
-		c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, 0)
+		c.Admit([]Proposal{{new(Request), 0, 0, d}})
 		return d.Len()
 	}
 	var got []int
@@ -307,7 +308,7 @@ func TestTreesAreCutAndLearnt(t *testing.T) {
 		return d
 	}
 	d := tree()
-	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	c.Admit([]Proposal{{q, 0, 0, d}})
 	if diff := cmp.Diff([]int32{0, 2, 4}, d.Tokens); diff != "" || d.Check(10) != nil {
 		t.Errorf("tokens (-want +got):\n%s", diff)
 	}
@@ -315,7 +316,7 @@ func TestTreesAreCutAndLearnt(t *testing.T) {
 		c.Verified(Proposal{q, 0, 0, tree()}, []int32{1, 3}) // the second child, its child, and no more
 	}
 	d = tree()
-	c.Admit([]Proposal{{q, 0, 0, d}}, 0, 0)
+	c.Admit([]Proposal{{q, 0, 0, d}})
 	if diff := cmp.Diff([]int32{1, 3}, d.Tokens); diff != "" {
 		t.Errorf("after verification: tokens (-want +got):\n%s", diff)
 	}
@@ -334,7 +335,7 @@ func TestLaterSiblingsAreLessLikely(t *testing.T) {
 		d.Add(int32(i), -1)
 		d.Peak = append(d.Peak, 0.6)
 	}
-	c.Admit([]Proposal{{new(Request), 0, 0, d}}, 0, 0)
+	c.Admit([]Proposal{{new(Request), 0, 0, d}})
 	if d.Len() != 1 {
 		t.Errorf("%d siblings are left, expected 1", d.Len())
 	}
@@ -429,8 +430,8 @@ func (x batch) step(t testing.TB) func() {
 			p = append(p, Proposal{asks[r].Request, 0, 0, d})
 		}
 		n++
-		c.Choose(asks, 0, 0)
-		c.Admit(p, 0, 0)
+		c.Choose(asks, Batch{})
+		c.Admit(p)
 		rows := len(asks)
 		for i := range p {
 			rows += p[i].Draft.Len()

@@ -15,7 +15,7 @@ func rounds(c *Controller, requests []Request, steps int, of []int) {
 		for r := range requests {
 			asks[r] = Ask{Request: &requests[r], Allowed: 1, Depth: 1, Nodes: 1, Offers: []*spec.Draft{chain(1)}}
 		}
-		c.Choose(asks, 0, 0)
+		c.Choose(asks, Batch{})
 		for r := range requests {
 			var path []int32
 			if (step*7+r*3)%10 < of[r] {

@@ -83,7 +83,7 @@ func round(t *testing.T, set setting, blind stage) exact.Law {
 			asks[r] = Ask{Request: &requests[r], Temperature: 1, Allowed: 1, Depth: depth, Nodes: depth}
 			p[r] = Proposal{&requests[r], 0, 1, new(spec.Draft)}
 		}
-		choices := c.Choose(asks, 0, 0)
+		choices := c.Choose(asks, Batch{})
 		for d := 1; d <= depth; d++ {
 			if !c.More(0, d, seen(p, blind.more)) {
 				break
@@ -100,7 +100,7 @@ func round(t *testing.T, set setting, blind stage) exact.Law {
 			}
 		}
 		cut := seen(p, blind.admit)
-		c.Admit(cut, 0, 0)
+		c.Admit(cut)
 		for r := range p {
 			f := p[r].Draft
 			f.Truncate(cut[r].Draft.Len())

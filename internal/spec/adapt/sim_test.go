@@ -142,7 +142,7 @@ func (w *world) run(steps int) float64 {
 			}
 			asks[r] = Ask{Request: q.learnt, Allowed: 1<<len(w.arms) - 1, Depth: w.depth, Nodes: w.depth, Offers: q.offers}
 		}
-		choices := w.c.Choose(asks, 0, 0)
+		choices := w.c.Choose(asks, Batch{})
 		proposals, owners = proposals[:0], owners[:0]
 		costly, passes := -1, 0
 		for r, x := range choices {
@@ -162,7 +162,7 @@ func (w *world) run(steps int) float64 {
 		if costly >= 0 {
 			passes, drafting = w.passes(choices, costly)
 		}
-		w.c.Admit(proposals, 0, 0)
+		w.c.Admit(proposals)
 		rows := len(asks)
 		tokens := float64(len(asks))
 		committed := len(asks)

@@ -8,17 +8,18 @@ import (
 )
 
 // Steps knows how long a step of the target takes by the number of rows that
-// decode in it. It is profiled at start and refreshed by every step that only
-// decodes.
+// decode in it and the context that they read. It is profiled at start and
+// refreshed by every step that only decodes.
 //
 // How far the logarithm of a time is from that of the profile is learned by a
 // Kalman filter. It is the sum of what is off at the profile's own numbers of
 // rows, between which it is interpolated, and of what is off for that number
-// alone. As a context grows, or as a machine is shared, all times move together;
-// those of like numbers of rows are off alike, as the profile's noise and the
-// arithmetic's speed are; and a tile that is full or begun shows in one number
-// only.
+// alone. As a machine is shared, all times move together; those of like numbers of
+// rows are off alike, as the profile's noise and the arithmetic's speed are; and a
+// tile that is full or begun shows in one number only.
 type Steps struct {
+	Attention Attention // what contexts add to the profile
+
 	rows  []int     // points, rising: every number of rows where few are, then those of the profile
 	index []uint16  // of a number of rows up to the last: the point at or before it
 	base  []float64 // of each point: its seconds by the profile
@@ -27,8 +28,10 @@ type Steps struct {
 	took  []float64 // seconds; see time
 	hope  []float64 // seconds less hope deviations
 	fresh []uint64  // seen, when took and hope were computed
-	seen  uint64    // steps, and one
+	seen  uint64    // steps, and one; more as contexts change
 	last  int       // point that was seen last
+
+	reads attended // by attention, in the step at hand
 
 	// The state is what is off at each knot and then, of each point that was seen,
 	// its own. The own of all others is apart from the rest.
@@ -51,6 +54,7 @@ const (
 	anyVariance    = 4 * 4       // of all times together, if none was measured
 	wander         = 3e-5        // variance that all times together gain from step to step,
 	wanderNoise    = 0.01        // and this share of the noise's
+	likeWander     = 2e-6        // and those of like numbers of rows: what is not visited is hoped for again
 	forget         = 3e-4        // of what was seen, from step to step
 	leastMiss      = 0.005       // no step is as exact
 	hope           = 1           // deviations that a number of rows is given for being tried
@@ -204,9 +208,14 @@ func (s *Steps) time(point int) {
 		return
 	}
 	s.fresh[point] = s.seen
-	t := s.base[point] * math.Exp(s.of(s.off, point))
+	t := s.profiled(point) * math.Exp(s.of(s.off, point))
 	apart := s.variance(point) + s.of(s.with, s.last) - 2*s.of(s.with, point)
 	s.took[point], s.hope[point] = t, t*math.Exp(-hope*math.Sqrt(max(apart, 0)))
+}
+
+// profiled is what the step at hand takes with a point's rows, by the profile.
+func (s *Steps) profiled(point int) float64 {
+	return s.base[point] + s.reads.step + float64(s.rows[point])*s.reads.row
 }
 
 // saw is called when the state has changed by what was seen at a point.
@@ -234,6 +243,7 @@ func level(t []float64) {
 // and that share of its time, until the first pass says what they take.
 func (s *Steps) unmeasured(share float64) *Steps {
 	c := *s
+	c.Attention, c.reads = Attention{}, attended{}
 	c.base = slices.Clone(s.base)
 	for i := range c.base {
 		c.base[i] *= share
@@ -305,9 +315,9 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 		return
 	}
 	point, share := s.at(rows)
-	expected := s.base[point]
+	expected := s.profiled(point)
 	if share > 0 {
-		expected += share * (s.base[point+1] - s.base[point])
+		expected += share * (s.profiled(point+1) - expected)
 		if share > 0.5 {
 			point++
 		}
@@ -335,7 +345,8 @@ func (s *Steps) Observe(rows int, took time.Duration) {
 	for i, row := range s.cov[:s.knots] {
 		before := s.before[i*s.knots:]
 		for j := range s.knots {
-			row[j] += forget*(before[j]-row[j]) + wander + wanderNoise*noise
+			alike := (before[j] - commonVariance) / likeVariance
+			row[j] += forget*(before[j]-row[j]) + wander + wanderNoise*noise + likeWander*alike
 		}
 	}
 	s.saw(point)

@@ -60,7 +60,7 @@ func TestProfilesThatAreNone(t *testing.T) {
 	}
 }
 
-// A context that grows makes all steps slower by the same factor, also those of
+// A machine that is shared makes all steps slower by the same factor, also those of
 // which none was seen.
 func TestStepsDriftTogether(t *testing.T) {
 	s := profiled(t, []int{1, 2, 4, 8}, 10*ms, 11*ms, 12*ms, 20*ms)
@@ -70,7 +70,7 @@ func TestStepsDriftTogether(t *testing.T) {
 		s.Observe(1, time.Duration(factor*float64(10*ms)))
 	}
 	for rows, want := range map[int]float64{1: 20, 2: 22, 4: 24, 8: 40} {
-		if got := s.seconds(rows) * 1000; math.Abs(got/want-1) > 0.03 {
+		if got := s.seconds(rows) * 1000; math.Abs(got/want-1) > 0.05 {
 			t.Errorf("%d rows take %.1f ms, expected %.1f", rows, got, want)
 		}
 	}
