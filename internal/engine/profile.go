@@ -10,16 +10,16 @@ import (
 	"github.com/foretoken/foretoken/internal/spec/adapt"
 )
 
-// profileTime bounds what the profile takes once the weights are in memory. Of a
-// model whose steps are long, numbers of rows that there is no time for are taken
-// to lie between those that were measured, or to be in proportion to the last, and
-// steps show more as the engine runs.
+// profileTime bounds what the profile of rows takes once the weights are in memory.
+// Of a model whose steps are long, numbers of rows that there is no time for are
+// taken to lie between those that were measured, or to be in proportion to the
+// last, and steps show more as the engine runs. Contexts take some steps more.
 const profileTime = 5 * time.Second
 
 // profileEnough is the time within which what has been measured is measured again,
 // at most profileSweeps times: the machine may do something else meanwhile.
 const (
-	profileEnough = 2 * time.Second
+	profileEnough = 3 * time.Second
 	profileSweeps = 8
 )
 
@@ -35,7 +35,7 @@ const profileContext = 1024
 // all of them, as in verification. The rows are a short prompt of one sequence.
 // What reading contexts adds is measured apart, of two numbers of rows.
 func (e *Engine) profile() (*adapt.Steps, error) {
-	p := &profiler{e: e, grid: adapt.Grid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))}
+	p := &profiler{e: e, grid: profileGrid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))}
 	defer e.cache.Release(&p.table)
 	most := p.grid[len(p.grid)-1]
 	context := min(profileContext, e.cache.Capacity()-contextRows, e.maxLen-contextRows)
@@ -130,7 +130,7 @@ const contextRows = 8
 func (p *profiler) attention(steps *adapt.Steps, context int) (a adapt.Attention, err error) {
 	added := func(rows int) float64 {
 		var ratios []float64
-		for begin := time.Now(); len(ratios) < 3 || len(ratios) < 25 && time.Since(begin) < profileEnough/8; {
+		for begin := time.Now(); len(ratios) < 3 || len(ratios) < 25 && time.Since(begin) < profileEnough/12; {
 			without, err1 := p.run(rows, 0)
 			with, err2 := p.run(rows, context)
 			if err = errors.Join(err, err1, err2); err != nil {
@@ -150,10 +150,28 @@ func (p *profiler) attention(steps *adapt.Steps, context int) (a adapt.Attention
 // products stop being bound by memory, and what a row adds from there.
 func coarse(rows int) bool { return rows == 1 || rows == 8 || rows == 32 }
 
+// fine is the number of rows up to which each is measured: a kernel's tile that is
+// begun costs as much as a full one.
+const fine = 32
+
+// profileGrid returns the numbers of rows that are measured, rising.
+func profileGrid(most int) (grid []int) {
+	for rows := 1; rows <= min(most, fine); rows++ {
+		grid = append(grid, rows)
+	}
+	for _, rows := range adapt.Grid(most) {
+		if rows > fine {
+			grid = append(grid, rows)
+		}
+	}
+	return grid
+}
+
 // profileOrder is the order in which a grid is measured, by index: first what is
-// coarse; then three times the steps that most services have, whose differences say
-// what pays; then the others.
+// coarse; then those of few rows, with wider gaps and without; then the others; and
+// once more those of few rows, whose differences say what pays.
 func profileOrder(grid []int) (order []int) {
+	wide := adapt.Grid(grid[len(grid)-1])
 	add := func(of func(rows int) bool) {
 		for i, rows := range grid {
 			if of(rows) {
@@ -161,12 +179,11 @@ func profileOrder(grid []int) (order []int) {
 			}
 		}
 	}
+	few := func(rows int) bool { return rows <= fine }
 	add(coarse)
-	for range 3 {
-		add(func(rows int) bool { return rows <= 32 })
-	}
-	for range 2 {
-		add(func(rows int) bool { return rows > 32 })
-	}
+	add(func(rows int) bool { return few(rows) && slices.Contains(wide, rows) })
+	add(few)
+	add(func(rows int) bool { return !few(rows) })
+	add(few)
 	return order
 }
