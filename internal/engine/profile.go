@@ -20,7 +20,7 @@ const profileTime = 5 * time.Second
 // at most profileSweeps times: the machine may do something else meanwhile.
 const (
 	profileEnough = 3 * time.Second
-	profileSweeps = 8
+	profileSweeps = 3
 )
 
 // profileRows bounds the rows of a step in the profile: logits of all rows are
