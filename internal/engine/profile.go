@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // profileTime bounds what the profile of rows takes once the weights are in memory.
 // Of a model whose steps are long, numbers of rows that there is no time for are
 // taken to lie between those that were measured, or to be in proportion to the
-// last, and steps show more as the engine runs. Contexts take some steps more.
+// last, and steps show more as the engine runs. Contexts take a second more.
 const profileTime = 5 * time.Second
 
 // profileEnough is the time within which what has been measured is measured again,
@@ -27,9 +28,12 @@ const (
 // memory that is kept.
 const profileRows = 128
 
-// profileContext bounds the positions that rows of the profile read, where they
-// read a context.
-const profileContext = 1024
+// The context by which attention is measured: contexts that are shorter than the
+// least say nothing beside the noise of a step.
+const (
+	profileContext = 1024
+	leastContext   = 256
+)
 
 // profile measures what a step takes by the number of its rows, with logits for
 // all of them, as in verification. The rows are a short prompt of one sequence.
@@ -38,11 +42,9 @@ func (e *Engine) profile() (*adapt.Steps, error) {
 	p := &profiler{e: e, grid: profileGrid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))}
 	defer e.cache.Release(&p.table)
 	most := p.grid[len(p.grid)-1]
-	context := min(profileContext, e.cache.Capacity()-contextRows, e.maxLen-contextRows)
-	if err := e.cache.Grow(&p.table, max(most, context+contextRows)); err != nil {
+	if err := e.cache.Grow(&p.table, most); err != nil {
 		return nil, err
 	}
-	e.cache.Clear(&p.table)
 	for i := range most {
 		p.tokens = append(p.tokens, int32(i*7919%e.Config().Vocab)) // spread, so that experts are
 		p.rows = append(p.rows, i)
@@ -61,10 +63,9 @@ func (e *Engine) profile() (*adapt.Steps, error) {
 		}
 	}
 	steps, err := adapt.NewSteps(measured, times)
-	if err != nil || context <= 0 || most < contextRows {
-		return steps, err
+	if err == nil {
+		err = p.attention(steps)
 	}
-	steps.Attention, err = p.attention(steps, context)
 	return steps, err
 }
 
@@ -123,27 +124,59 @@ func (p *profiler) run(n, context int) (time.Duration, error) {
 // contextRows are the rows of the larger steps by which attention is measured.
 const contextRows = 8
 
-// attention measures what that many positions add to a step: to one of one row
-// what the sequence reads and what its row does with it, to one of more rows the
-// latter as often. Steps with a context and without are run in turns, and what one
-// is to the other is taken, so that it matters little what else the machine does.
-func (p *profiler) attention(steps *adapt.Steps, context int) (a adapt.Attention, err error) {
-	added := func(rows int) float64 {
-		var ratios []float64
-		for begin := time.Now(); len(ratios) < 3 || len(ratios) < 25 && time.Since(begin) < profileEnough/12; {
-			without, err1 := p.run(rows, 0)
-			with, err2 := p.run(rows, context)
-			if err = errors.Join(err, err1, err2); err != nil {
-				return 0
-			}
-			ratios = append(ratios, float64(with)/float64(without))
-		}
-		slices.Sort(ratios)
-		return max(ratios[len(ratios)/2]-1, 0) * float64(steps.Time(rows)) / float64(context)
+// attention measures what a context adds to a step: to one of one row what the
+// sequence reads and what its row does with it, to one of more rows the latter as
+// often. Rows of a mixture need other experts if they read something else, so there
+// all is taken to be the sequence's. Nothing is measured where a few steps take long.
+func (p *profiler) attention(steps *adapt.Steps) error {
+	e := p.e
+	context := min(profileContext, e.cache.Capacity()-contextRows, e.maxLen-contextRows)
+	if context < leastContext || e.cache.PageSize() > profileContext || steps.Time(contextRows) > profileEnough/leastPairs/2 {
+		return nil
 	}
-	one, more := added(1), added(contextRows)
-	row := max(more-one, 0) / (contextRows - 1)
-	return adapt.Attention{Sequence: time.Duration(max(one-row, 0)), Row: time.Duration(row)}, err
+	if err := e.cache.Grow(&p.table, context+contextRows); err != nil {
+		return err
+	}
+	// Memory that nothing was written to is one page of zeros to the system, and
+	// reading it costs nothing.
+	e.cache.Clear(&p.table)
+	one, err := p.added(steps, 1, context)
+	row := 0.0
+	if err == nil && e.Config().MoE == nil && p.grid[len(p.grid)-1] >= contextRows {
+		var more float64
+		more, err = p.added(steps, contextRows, context)
+		row = min(max(more-one, 0)/(contextRows-1), one)
+	}
+	steps.Attention = adapt.Attention{Sequence: one - row, Row: row}
+	return err
+}
+
+// leastPairs of steps with a context and without are run, and up to mostPairs as
+// long as that takes a quarter of a second.
+const (
+	leastPairs = 3
+	mostPairs  = 25
+)
+
+// added returns the seconds that each position of a context adds to a step of so
+// many rows. Steps with it and without are run in turns, and what one is to the
+// other is taken, so that it matters little what else the machine does. As what is
+// added here is extrapolated far, it counts only as far as it is beyond the error
+// of that median.
+func (p *profiler) added(steps *adapt.Steps, rows, context int) (float64, error) {
+	var ratios []float64
+	for begin := time.Now(); len(ratios) < leastPairs || len(ratios) < mostPairs && time.Since(begin) < profileEnough/12; {
+		without, err := p.run(rows, 0)
+		with, err2 := p.run(rows, context)
+		if err = errors.Join(err, err2); err != nil {
+			return 0, err
+		}
+		ratios = append(ratios, float64(with)/float64(without))
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	spread := (ratios[n*3/4] - ratios[n/4]) / math.Sqrt(float64(n))
+	return max(ratios[n/2]-spread-1, 0) * steps.Time(rows).Seconds() / float64(context), nil
 }
 
 // coarse are the rows that are measured however long it takes: they say where

@@ -164,7 +164,11 @@ func (c *Controller) Stepped(s Step) {
 		g.expected += expected
 		g.expectedPlain += plain * tokens / float64(s.Sequences)
 	}
-	decoding := took + drafting - (c.Steps.seconds(s.Sequences+s.Prompt) - plain)
+	decoding := took + drafting
+	if s.Prompt > 0 {
+		c.Steps.attend(0, 0) // rows of prompts read none of what decoding does
+		decoding -= c.Steps.seconds(s.Sequences+s.Prompt) - c.Steps.seconds(s.Sequences)
+	}
 	c.probing.settle(took+drafting, decoding, drafting, plain, s.Tokens)
 	if s.Prompt == 0 {
 		c.Steps.Observe(s.Rows, s.Took)

@@ -73,11 +73,11 @@ func (a *Ask) offer(arm int) *spec.Draft {
 	return a.Offers[arm]
 }
 
-// A Batch is what a step has beside the asks.
+// A Batch is the step that asks are part of.
 type Batch struct {
 	Plain   int   // sequences that decode without asking
 	Prompt  int   // rows of prompts
-	Context int64 // positions that all sequences which decode have, together
+	Context int64 // positions that all sequences which decode have, together, those of asks too
 }
 
 // A Choice is the arm that drafts for a sequence, at most that deep. Arm -1 is

@@ -37,7 +37,7 @@ type Steps struct {
 	// its own. The own of all others is apart from the rest.
 	off    []float64
 	cov    [][]float64 // of the state
-	before []float64   // that of the knots after a profile: what is forgotten goes back to it
+	before []float64   // that of the knots after a profile: forgetting draws it back there
 	knots  int
 	place  []int     // of each point's own in the state; 0: it was not seen
 	own    []float64 // variance of each point's own before it is
@@ -54,7 +54,7 @@ const (
 	anyVariance    = 4 * 4       // of all times together, if none was measured
 	wander         = 3e-5        // variance that all times together gain from step to step,
 	wanderNoise    = 0.01        // and this share of the noise's
-	likeWander     = 2e-6        // and those of like numbers of rows: what is not visited is hoped for again
+	likeWander     = 2e-6        // and those of like numbers of rows: what is not visited is hoped for again, in the end more than at first
 	forget         = 3e-4        // of what was seen, from step to step
 	leastMiss      = 0.005       // no step is as exact
 	hope           = 1           // deviations that a number of rows is given for being tried
@@ -283,7 +283,8 @@ func (s *Steps) read(times []float64, rows int) float64 {
 	s.time(i)
 	switch {
 	case i+1 == len(s.rows):
-		return times[i] * (1 + share)
+		// Rows add in proportion, but nothing to what sequences read.
+		return times[i] * (1 + share*(1-s.reads.step/s.profiled(i)))
 	case share > 0:
 		s.time(i + 1)
 		return times[i] + share*(times[i+1]-times[i])
