@@ -38,10 +38,17 @@ func NewSimulated(o SimulatedOptions) (*Simulated, error) {
 	if !(o.Cost >= 0 && o.Cost <= maxSimulatedCost) {
 		return nil, fmt.Errorf("simulated cost of a drafting pass is %v, expected 0 to %v plain steps", o.Cost, maxSimulatedCost)
 	}
-	return &Simulated{o: o, wait: time.Sleep}, nil
+	return &Simulated{o: o, wait: spin}, nil
 }
 
 const maxSimulatedCost = 100.0
+
+// spin waits as a pass that computes would: a sleep takes a millisecond and more,
+// and the processor is given to others.
+func spin(d time.Duration) {
+	for begin := time.Now(); time.Since(begin) < d; {
+	}
+}
 
 // Propose implements Drafter: chains of the anchor's own token, all depths in one
 // pass, as block drafters make them, which waits for as long as it is to cost.
