@@ -219,7 +219,7 @@ func (sp *speculator) add(e *Engine, method string) error {
 	case simulated:
 		depth(len(sp.Simulate))
 		a.Block = true
-		step := func(sequences int) time.Duration { return sp.ctl.Steps.Time(sequences) }
+		step := func(sequences int) time.Duration { return sp.ctl.Steps.Some(sequences) }
 		sp.simulated, err = draft.NewSimulated(draft.SimulatedOptions{Acceptance: sp.Simulate, Cost: sp.SimulateCost, Step: step})
 		a.drafter = sp.simulated
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 // profileTime bounds what the profile of rows takes once the weights are in memory.
 // Of a model whose steps are long, numbers of rows that there is no time for are
 // taken to lie between those that were measured, or to be in proportion to the
-// last, and steps show more as the engine runs. Contexts take a second more.
+// last, and steps show more as the engine runs. Contexts take two seconds more at most.
 const profileTime = 5 * time.Second
 
 // profileEnough is the time within which what has been measured is measured again,
@@ -28,16 +26,9 @@ const (
 // memory that is kept.
 const profileRows = 128
 
-// The context by which attention is measured: contexts that are shorter than the
-// least say nothing beside the noise of a step.
-const (
-	profileContext = 1024
-	leastContext   = 256
-)
-
 // profile measures what a step takes by the number of its rows, with logits for
 // all of them, as in verification. The rows are a short prompt of one sequence.
-// What reading contexts adds is measured apart, of two numbers of rows.
+// What reading contexts adds is measured apart.
 func (e *Engine) profile() (*adapt.Steps, error) {
 	p := &profiler{e: e, grid: profileGrid(min(e.stepRows, profileRows, e.cache.Capacity(), e.maxLen))}
 	defer e.cache.Release(&p.table)
@@ -119,64 +110,6 @@ func (p *profiler) run(n, context int) (time.Duration, error) {
 	}
 	p.e.runner.Logits(p.rows[:n])
 	return time.Since(start), nil
-}
-
-// contextRows are the rows of the larger steps by which attention is measured.
-const contextRows = 8
-
-// attention measures what a context adds to a step: to one of one row what the
-// sequence reads and what its row does with it, to one of more rows the latter as
-// often. Rows of a mixture need other experts if they read something else, so there
-// all is taken to be the sequence's. Nothing is measured where a few steps take long.
-func (p *profiler) attention(steps *adapt.Steps) error {
-	e := p.e
-	context := min(profileContext, e.cache.Capacity()-contextRows, e.maxLen-contextRows)
-	if context < leastContext || e.cache.PageSize() > profileContext || steps.Time(contextRows) > profileEnough/leastPairs/2 {
-		return nil
-	}
-	if err := e.cache.Grow(&p.table, context+contextRows); err != nil {
-		return err
-	}
-	// Memory that nothing was written to is one page of zeros to the system, and
-	// reading it costs nothing.
-	e.cache.Clear(&p.table)
-	one, err := p.added(steps, 1, context)
-	row := 0.0
-	if err == nil && e.Config().MoE == nil && p.grid[len(p.grid)-1] >= contextRows {
-		var more float64
-		more, err = p.added(steps, contextRows, context)
-		row = min(max(more-one, 0)/(contextRows-1), one)
-	}
-	steps.Attention = adapt.Attention{Sequence: one - row, Row: row}
-	return err
-}
-
-// leastPairs of steps with a context and without are run, and up to mostPairs as
-// long as that takes a quarter of a second.
-const (
-	leastPairs = 3
-	mostPairs  = 25
-)
-
-// added returns the seconds that each position of a context adds to a step of so
-// many rows. Steps with it and without are run in turns, and what one is to the
-// other is taken, so that it matters little what else the machine does. As what is
-// added here is extrapolated far, it counts only as far as it is beyond the error
-// of that median.
-func (p *profiler) added(steps *adapt.Steps, rows, context int) (float64, error) {
-	var ratios []float64
-	for begin := time.Now(); len(ratios) < leastPairs || len(ratios) < mostPairs && time.Since(begin) < profileEnough/12; {
-		without, err := p.run(rows, 0)
-		with, err2 := p.run(rows, context)
-		if err = errors.Join(err, err2); err != nil {
-			return 0, err
-		}
-		ratios = append(ratios, float64(with)/float64(without))
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	spread := (ratios[n*3/4] - ratios[n/4]) / math.Sqrt(float64(n))
-	return max(ratios[n/2]-spread-1, 0) * steps.Time(rows).Seconds() / float64(context), nil
 }
 
 // coarse are the rows that are measured however long it takes: they say where

@@ -263,7 +263,7 @@ func (sp *speculator) verified(p *planned, accepted []int32, tokens int) {
 
 // stepped tells the controller what a step took.
 func (sp *speculator) stepped(shape sched.Shape, rows, tokens int, took time.Duration) {
-	s := adapt.Step{Rows: rows, Prompt: shape.Prefill, Sequences: shape.Decode, Context: shape.DecodeContext, Tokens: tokens, Took: took, Arm: -1}
+	s := adapt.Step{Rows: rows, Prompt: shape.Prefill, Sequences: shape.Decode, Context: shape.DecodeContext, PromptContext: shape.PrefillContext, Tokens: tokens, Took: took, Arm: -1}
 	if sp.passes > 0 {
 		s.Arm, s.Passes, s.Drafting = sp.costly, sp.passes, sp.drafting
 	}

@@ -155,10 +155,13 @@ func (p *Pool) Grow(t *Table, tokens int) error {
 	return nil
 }
 
-// Clear writes zeros to the pages of t, which are its own.
+// Clear writes zeros to the pages and the ring of t that are its own.
 func (p *Pool) Clear(t *Table) {
 	for _, page := range t.pages[t.shared:] {
 		clear(p.pages.at(page))
+	}
+	for _, ring := range t.ring {
+		clear(p.rings.at(ring))
 	}
 }
 

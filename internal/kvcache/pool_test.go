@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -335,6 +336,31 @@ func TestClear(t *testing.T) {
 			block := view.Block(seq, b)
 			if !bytes.Equal(block, bytes.Repeat([]byte{want}, len(block))) {
 				t.Errorf("block %d of sequence %d is not %d throughout", b, seq, want)
+			}
+		}
+	}
+}
+
+func TestClearRings(t *testing.T) {
+	pool := newPool(t, ringed, tensor.F32, 8*BlockSize)
+	var table, other Table
+	tables := []*Table{&table, &other}
+	for _, x := range tables {
+		if err := pool.Grow(x, BlockSize); err != nil {
+			t.Fatal(err)
+		}
+	}
+	views := slices.Concat(pool.Views(&tables)...)
+	for i := range views {
+		for seq := range tables {
+			copy(views[i].Entry(seq, 1), bytes.Repeat([]byte{7}, len(views[i].Entry(seq, 1))))
+		}
+	}
+	pool.Clear(&table)
+	for i := range views {
+		for seq, want := range []byte{0, 7} {
+			if entry := views[i].Entry(seq, 1); !bytes.Equal(entry, bytes.Repeat([]byte{want}, len(entry))) {
+				t.Errorf("store %d of sequence %d is not %d throughout", i, seq, want)
 			}
 		}
 	}

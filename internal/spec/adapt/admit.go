@@ -166,8 +166,9 @@ func (c *Controller) Stepped(s Step) {
 	}
 	decoding := took + drafting
 	if s.Prompt > 0 {
-		c.Steps.attend(0, 0) // rows of prompts read none of what decoding does
+		c.Steps.attend(0, 0) // rows of prompts have contexts of their own
 		decoding -= c.Steps.seconds(s.Sequences+s.Prompt) - c.Steps.seconds(s.Sequences)
+		decoding -= c.Steps.Attention.Row * float64(s.PromptContext)
 	}
 	c.probing.settle(took+drafting, decoding, drafting, plain, s.Tokens)
 	if s.Prompt == 0 {

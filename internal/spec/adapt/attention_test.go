@@ -61,10 +61,26 @@ func TestContextsAreNotOfPrompts(t *testing.T) {
 	c := New(Config{Arms: []Arm{{Depth: 8}}, Steps: steps})
 	c.now = prospect{plain: 1, tokens: 1}
 	c.probing = probing{on: true, rate: 50, credit: 0.02}
-	took := 10*ms + 4*ms + 5*4*ms + 50*ms // decoding, drafted rows, what all of them read, prompt rows
-	c.Stepped(Step{Rows: 55, Prompt: 50, Sequences: 1, Context: 4000, Tokens: 1, Took: took, Arm: -1})
+	// Decoding, drafted rows, what all of them read, prompt rows and what they read.
+	took := 10*ms + 4*ms + 5*4*ms + 50*ms + 25*ms
+	c.Stepped(Step{Rows: 55, Prompt: 50, Sequences: 1, Context: 4000, PromptContext: 50 * 500, Tokens: 1, Took: took, Arm: -1})
 	// 34 ms for a token that takes 20 ms.
 	if lost := 0.02 - c.probing.credit; math.Abs(lost-0.014) > 0.002 {
 		t.Errorf("a plan of %v s is booked", lost)
+	}
+}
+
+// Of sequences with contexts, some take what they read and not what all do.
+func TestSomeSequences(t *testing.T) {
+	s := profiled(t, []int{1, 8}, 6*ms, 13*ms) // a row adds 1 ms
+	s.Attention = Attention{Sequence: 1.5e-6, Row: 0.5e-6}
+	s.attend(8, 8000)
+	for n, want := range map[int]time.Duration{1: 8 * ms, 4: 17 * ms, 8: 29 * ms} {
+		if got := s.Some(n); (got - want).Abs() > 20*time.Microsecond {
+			t.Errorf("%d of 8 sequences take %v, expected %v", n, got, want)
+		}
+	}
+	if got, want := s.Time(4), 9*ms+12*ms+2*ms; (got - want).Abs() > 20*time.Microsecond {
+		t.Errorf("the step at hand takes %v with 4 rows, expected %v", got, want)
 	}
 }

@@ -94,15 +94,16 @@ type Proposal struct {
 
 // A Step is what a step did and took.
 type Step struct {
-	Rows      int           // of the target, drafts included
-	Prompt    int           // of them, that are of prompts
-	Sequences int           // that decoded, with drafts or without
-	Context   int64         // positions that they have, together
-	Tokens    int           // committed
-	Took      time.Duration // without drafting
-	Arm       int           // that made passes to draft; -1: none did
-	Passes    int
-	Drafting  time.Duration // of all passes
+	Rows          int           // of the target, drafts included
+	Prompt        int           // of them, that are of prompts
+	Sequences     int           // that decoded, with drafts or without
+	Context       int64         // positions that they have, together
+	PromptContext int64         // positions that its rows of prompts read, together
+	Tokens        int           // committed
+	Took          time.Duration // without drafting
+	Arm           int           // that made passes to draft; -1: none did
+	Passes        int
+	Drafting      time.Duration // of all passes
 }
 
 // A Controller decides for one engine. It is used by one goroutine at a time.

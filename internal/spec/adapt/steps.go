@@ -50,7 +50,8 @@ const (
 	likeVariance   = 0.05 * 0.05 // of like numbers of rows
 	like           = 0.7         // distance of logarithms of rows at which they are no longer alike
 	ownVariance    = 0.04 * 0.04 // of a number of rows alone, if the profile has it
-	tileVariance   = 0.08 * 0.08 // and if it lies between two of the profile's
+	tileVariance   = 0.08 * 0.08 // and at most if it lies between two of the profile's, where
+	tileRows       = 2.5         // is the deviation, in rows: a tile that is begun takes as long whatever is in it
 	anyVariance    = 4 * 4       // of all times together, if none was measured
 	wander         = 3e-5        // variance that all times together gain from step to step,
 	wanderNoise    = 0.01        // and this share of the noise's
@@ -140,7 +141,8 @@ func (s *Steps) points(rows []int, profile []float64) {
 	last := len(rows) - 1
 	for r := 1; r <= max(rows[last], dense); r++ {
 		k, found := slices.BinarySearch(rows, r)
-		share, seconds, variance := 0.0, profile[min(k, last)], tileVariance
+		share, seconds := 0.0, profile[min(k, last)]
+		variance := min(tileVariance, tileRows/float64(r)*tileRows/float64(r))
 		switch {
 		case found:
 			variance = ownVariance
@@ -269,13 +271,14 @@ func (s *Steps) Time(rows int) time.Duration {
 	return time.Duration(s.seconds(rows) * float64(time.Second))
 }
 
-func (s *Steps) seconds(rows int) float64 { return s.read(s.took, rows) }
+func (s *Steps) seconds(rows int) float64 { return s.between(s.took, rows) }
 
 // hoped is less than seconds for numbers of rows that are not known well: they
 // are worth a try.
-func (s *Steps) hoped(rows int) float64 { return s.read(s.hope, rows) }
+func (s *Steps) hoped(rows int) float64 { return s.between(s.hope, rows) }
 
-func (s *Steps) read(times []float64, rows int) float64 {
+// between reads the times of points.
+func (s *Steps) between(times []float64, rows int) float64 {
 	if rows <= 0 {
 		return 0
 	}

@@ -178,6 +178,19 @@ func TestSuffixIsBounded(t *testing.T) {
 	}
 }
 
+// A simulated pass takes as long as it is to cost.
+func TestSimulatedPassTakesTime(t *testing.T) {
+	s, err := NewSimulated(SimulatedOptions{Acceptance: []float64{0.5}, Cost: 0.5, Step: func(int) time.Duration { return 4 * time.Millisecond }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	propose(t, s, ask(1, []int32{1}, 1, 1))
+	if took := time.Since(begin); took < 2*time.Millisecond {
+		t.Errorf("a pass took %v, expected 2ms at least", took)
+	}
+}
+
 // Drafts are accepted as often as is asked for, and cost what is asked for.
 func TestSimulated(t *testing.T) {
 	s, err := NewSimulated(SimulatedOptions{
