@@ -28,6 +28,7 @@ func (s *Steps) attend(sequences int, positions int64) {
 	s.read(reads)
 }
 
+// read sets what attention adds to the step at hand.
 func (s *Steps) read(reads attended) {
 	if reads != s.reads {
 		s.reads = reads

@@ -195,3 +195,15 @@ func TestGrid(t *testing.T) {
 		t.Errorf("rows to profile are %v, expected 1", got)
 	}
 }
+
+// A number of rows that the profile does not have may begin a tile, which is the less
+// of a step the more rows it has.
+func TestTilesWeighLessInManyRows(t *testing.T) {
+	s := profiled(t, []int{1, 128}, 10*ms, 137*ms)
+	for rows, deviation := range map[int]float64{2: 0.08, 31: 0.08, 50: 0.05, 100: 0.025, 128: 0.04} {
+		point, _ := s.at(rows)
+		if got := math.Sqrt(s.own[point]); math.Abs(got-deviation) > 1e-9 {
+			t.Errorf("of %d rows alone the deviation is %v, expected %v", rows, got, deviation)
+		}
+	}
+}
